@@ -1,0 +1,1 @@
+"""The snavio command line."""

@@ -1,0 +1,1 @@
+"""What the dispatching workers share: delivery, outbox records, limits, dedupe, internal messages."""

@@ -1,0 +1,1 @@
+"""Decisions and policies as pure functions over values; no I/O, no clock."""

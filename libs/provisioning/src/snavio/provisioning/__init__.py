@@ -1,0 +1,1 @@
+"""The platform's own AWS resources, described once and applied idempotently to any endpoint."""

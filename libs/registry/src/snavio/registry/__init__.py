@@ -1,0 +1,1 @@
+"""Routes, grants, keys, bans and limits: models, store, changelog, caches and cold load."""

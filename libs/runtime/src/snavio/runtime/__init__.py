@@ -1,0 +1,1 @@
+"""What every worker shares: queue loop, lifecycle, configuration, logs, telemetry, health."""

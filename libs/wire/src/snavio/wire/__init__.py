@@ -1,0 +1,1 @@
+"""Messages, signatures, telemetry events and resource names: everything that crosses a boundary."""

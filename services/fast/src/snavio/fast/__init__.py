@@ -1,0 +1,1 @@
+"""Delivers from warm memory, without coordination."""

@@ -1,0 +1,1 @@
+"""Queue health, snapshots and keys."""

@@ -1,0 +1,1 @@
+"""Carries telemetry to tenants."""

@@ -1,0 +1,1 @@
+"""Fails bad messages fast."""

@@ -1,0 +1,1 @@
+"""Delivers with authority: dedupe, limits, refresh."""
