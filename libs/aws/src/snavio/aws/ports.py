@@ -41,7 +41,12 @@ class Queues(Protocol):
         ...
 
     async def receive(
-        self, queue: str, *, max_messages: int = MAX_BATCH, wait_seconds: int = 20, visibility_seconds: int | None = None
+        self,
+        queue: str,
+        *,
+        max_messages: int = MAX_BATCH,
+        wait_seconds: int = 20,
+        visibility_seconds: int | None = None,
     ) -> list[Received]:
         """Up to ten messages, waiting for the first. Empty when none came. Raises `NotFound` for no such queue."""
         ...
@@ -73,7 +78,9 @@ class Tables(Protocol):
         """Write an item; raises `ConditionFailed` with the old one when the condition does not hold."""
         ...
 
-    async def update(self, table: str, key: Key, change: Change, *, condition: Condition | None = None) -> Item:
+    async def update(
+        self, table: str, key: Key, change: Change, *, condition: Condition | None = None
+    ) -> Item:
         """Change an item in place and return it whole as it now is; raises `ConditionFailed` with the old one."""
         ...
 

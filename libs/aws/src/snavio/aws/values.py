@@ -10,7 +10,7 @@ import msgspec
 from snavio.aws.errors import Permanent, Transient
 
 # An attribute value as Python sees it. Numbers are ints, or floats where a fraction is meant.
-Value: TypeAlias = "str | int | float | bool | bytes | None | list[Value] | dict[str, Value]"
+Value: TypeAlias = "str | int | float | bool | bytes | list[Value] | dict[str, Value] | None"
 Item: TypeAlias = dict[str, Value]
 Key: TypeAlias = Mapping[str, "str | int | bytes"]
 

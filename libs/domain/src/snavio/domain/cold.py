@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TypeAlias
 
 import msgspec
-from snavio.wire.commands import Admitted, Dominance, Escalated, EscalationReason
-from snavio.wire.events import SOURCE_QUOTA, FailedReason
-from snavio.wire.times import format_time
 
 from snavio.domain.fairness import Shares, dominates
 from snavio.domain.freshness import Phase
 from snavio.domain.models import BanMode, DedupeMode, RateLimit, Route
 from snavio.domain.warm import RegistryView
+from snavio.wire.commands import Admitted, Dominance, Escalated, EscalationReason
+from snavio.wire.events import SOURCE_QUOTA, FailedReason
+from snavio.wire.times import format_time
 
 
 class Refusal(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
@@ -60,7 +60,9 @@ def examine(escalated: Escalated, registry: RegistryView, *, as_of: float, now: 
     if grant is Phase.EXPIRED:
         return Refresh()
     ban = registry.ban(command.source, command.target, command.name, now)
-    banned = escalated.reason is EscalationReason.WARM_PATH_BAN or (ban is not None and ban.mode is BanMode.WARM)
+    banned = escalated.reason is EscalationReason.WARM_PATH_BAN or (
+        ban is not None and ban.mode is BanMode.WARM
+    )
     return Eligible(route, strict=route.dedupe_mode is DedupeMode.STRICT, banned=banned)
 
 
@@ -85,18 +87,21 @@ def over_quota(quota: RateLimit, retry_after_ms: int, now: float) -> Refusal:
 
 
 def over_limit(
-    route: Route, limit: RateLimit, retry_after_ms: int, *, banned: bool, shares: Shares, dominance: Dominance | None, now: float
+    route: Route,
+    limit: RateLimit,
+    retry_after_ms: int,
+    *,
+    banned: bool,
+    shares: Shares,
+    dominance: Dominance | None,
+    now: float,
 ) -> Refusal:
-    """The target's limit is used up: a plain refusal, or a hard one for a source that still dominates after its ban."""
-    if banned and dominates(shares, route.fairness):
-        standing = Dominance(
-            ban_id=dominance.ban_id if dominance else "",
-            opened_at=dominance.opened_at if dominance else now,
-            until=dominance.until if dominance else now,
-            source_share=shares.source_share,
-            competing_share=shares.competing_share,
-            dispatch_volume=shares.volume,
-        )
+    """The target's limit is used up: a plain refusal, or a hard one for a source that goes on dominating after its ban.
+
+    `shares` are those of the cold path, where a banned source may be alone; that others suffer was shown by the ban.
+    """
+    standing = _still_dominating(route, shares, dominance, now) if banned else None
+    if standing is not None:
         wait_ms = max(retry_after_ms, int((standing.until - now) * 1000))
         return Refusal(
             FailedReason.FAIRNESS_VIOLATION,
@@ -110,6 +115,23 @@ def over_limit(
         f"the limit of {limit.limit} in {limit.interval_seconds} s for {route.target} {route.command} is used up",
         retry_after_ms=retry_after_ms,
         throttle_until=format_time(now + retry_after_ms / 1000),
+    )
+
+
+def _still_dominating(
+    route: Route, shares: Shares, dominance: Dominance | None, now: float
+) -> Dominance | None:
+    if dominance is not None:
+        return dominance if shares.source_share > route.fairness.dominant_share else None
+    if not dominates(shares, route.fairness):
+        return None
+    return Dominance(
+        ban_id="",
+        opened_at=now,
+        until=now,
+        source_share=shares.source_share,
+        competing_share=shares.competing_share,
+        dispatch_volume=shares.volume,
     )
 
 

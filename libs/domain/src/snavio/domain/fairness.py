@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import msgspec
-from snavio.wire.commands import Dominance
-from snavio.wire.events import derived_id
 
 from snavio.domain.models import FairnessPolicy
+from snavio.wire.commands import Dominance
+from snavio.wire.events import derived_id
 
 Pair = tuple[str, str]
 """(target, command)"""
@@ -28,7 +28,9 @@ def dominates(shares: Shares, policy: FairnessPolicy) -> bool:
         and shares.volume >= policy.min_dispatches
         and shares.competitors > 0
         and shares.source_share > policy.dominant_share
-        and (shares.competing_share >= policy.meaningful_share or shares.competitors >= policy.min_competitors)
+        and (
+            shares.competing_share >= policy.meaningful_share or shares.competitors >= policy.min_competitors
+        )
     )
 
 

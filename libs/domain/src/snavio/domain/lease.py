@@ -32,8 +32,7 @@ class Lease:
             return False
         position = self._next
         floor = self._bucket.window(now_us).floor
-        if position < floor:
-            position = floor
+        position = max(position, floor)
         if position + UNIT > self._end:
             self._next = self._end
             return False

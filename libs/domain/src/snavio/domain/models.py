@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Annotated
 
 import msgspec
+
 from snavio.wire.names import COMMAND_PATTERN, NAME_PATTERN
 
 Name = Annotated[str, msgspec.Meta(pattern=f"^{NAME_PATTERN}\\Z")]

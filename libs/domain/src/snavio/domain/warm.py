@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Protocol, TypeAlias
 
 import msgspec
-from snavio.wire.commands import Admitted, Dominance, EscalationReason
 
 from snavio.domain.freshness import Phase
 from snavio.domain.models import Ban, BanMode, DedupeMode, DispatchMode, Route
+from snavio.wire.commands import Admitted, Dominance, EscalationReason
 
 
 class RegistryView(Protocol):
@@ -79,8 +79,13 @@ ENVELOPE_BYTES = 4096
 """What a delivered message needs beside its payload, attributes included, at the most."""
 
 
-def decide_warm(  # noqa: PLR0911 - one return for each thing that can stand in the way
-    command: Admitted, message_id: str, registry: RegistryView, local: LocalState, mode: DispatchMode, now: float
+def decide_warm(
+    command: Admitted,
+    message_id: str,
+    registry: RegistryView,
+    local: LocalState,
+    mode: DispatchMode,
+    now: float,
 ) -> WarmDecision:
     """What fast does with a command. A refusal is never decided here: what memory cannot allow, slow decides."""
     if mode is DispatchMode.COLD_ONLY:

@@ -25,7 +25,10 @@ def canonicalise(text: bytes | str) -> bytes:
     try:
         return canonical(
             json.loads(
-                text, object_pairs_hook=_without_duplicates, parse_int=_integer, parse_constant=_refuse_constant
+                text,
+                object_pairs_hook=_without_duplicates,
+                parse_int=_integer,
+                parse_constant=_refuse_constant,
             )
         )
     except RecursionError:
@@ -42,7 +45,7 @@ def canonical(value: Any) -> bytes:
         raise NotCanonicalisableError("a string holds a lone surrogate") from None
 
 
-def _write(value: Any, out: list[str]) -> None:  # noqa: C901 - one branch for each kind of JSON value
+def _write(value: Any, out: list[str]) -> None:
     if isinstance(value, str):
         out.append(encode_basestring(value))
     elif value is None:

@@ -214,7 +214,9 @@ class TelemetryDropped(_Event, frozen=True, gc=False, kw_only=True, tag="snavio.
     last_received_at: str | UnsetType = UNSET
 
 
-class TelemetryDeliveryFailed(_Event, frozen=True, gc=False, kw_only=True, tag="snavio.telemetry.delivery_failed"):
+class TelemetryDeliveryFailed(
+    _Event, frozen=True, gc=False, kw_only=True, tag="snavio.telemetry.delivery_failed"
+):
     """For operators: telemetry could not be published to a tenant's topic."""
 
     affected_tenant: str
