@@ -1,0 +1,231 @@
+"""Writing the registry: each change is one transaction with its entry in the changelog.
+
+The log's head is advanced by a condition on its last number, so numbers have no gaps and no two changes share one; a
+reader that has seen number n and asks for what follows misses nothing.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import TypeVar
+
+import anyio
+import msgspec
+
+from snavio.aws.errors import ConditionFailed, SnavioError, Transient
+from snavio.aws.ports import Tables
+from snavio.aws.values import Absent, Condition, Delete, Equals, Item, Put, SortRange, Update, Write
+from snavio.aws.values import Change as ItemChange
+from snavio.domain.models import Ban, Grant, Key, Quota, Route, Settings
+from snavio.registry.changelog import HEAD, LOG, Change, change_item, read_change
+from snavio.registry.rows import (
+    SETTINGS_KEY,
+    Entry,
+    RowKey,
+    SealKey,
+    ban_key,
+    decode_row,
+    encode_entry,
+    grant_key,
+    key_of,
+    quota_key,
+    route_key,
+)
+from snavio.wire.names import Names
+
+_ATTEMPTS = 40
+E = TypeVar("E", bound=Entry)
+
+
+class ContentionError(SnavioError):
+    """Too many others were changing the registry at the same time."""
+
+
+class RegistryStore:
+    """The registry as its writers see it."""
+
+    def __init__(self, tables: Tables, names: Names, *, clock: Callable[[], float]) -> None:
+        self._tables = tables
+        self._names = names
+        self._clock = clock
+
+    # Routes
+    async def route(self, target: str, command: str) -> Route | None:
+        """One route, as it is now."""
+        return await self._read(route_key(target, command), Route)
+
+    async def put_route(self, route: Route, *, actor: str) -> Route:
+        """Register or change a route; its version follows the one before."""
+        before = await self.route(route.target, route.command)
+        numbered = msgspec.structs.replace(route, version=before.version + 1 if before else 1)
+        await self._write(key_of(numbered), numbered, actor=actor)
+        return numbered
+
+    async def delete_route(self, target: str, command: str, *, actor: str) -> bool:
+        """Remove a route; False when there was none."""
+        return await self._write(route_key(target, command), None, actor=actor) is not None
+
+    # Grants
+    async def put_grant(self, grant: Grant, *, actor: str) -> int | None:
+        """Grant, or change how long a grant may be remembered."""
+        return await self._write(key_of(grant), grant, actor=actor)
+
+    async def revoke_grant(self, source: str, target: str, command: str, *, actor: str) -> bool:
+        """Take a grant back; False when there was none."""
+        return await self._write(grant_key(source, target, command), None, actor=actor) is not None
+
+    # Keys
+    async def keys(self, source: str) -> list[Key]:
+        """Every version of a source's key."""
+        return [entry for entry in await self._partition(f"key#{source}") if isinstance(entry, Key)]
+
+    async def put_key(self, key: Key, *, actor: str) -> int | None:
+        """Add a key, or change when one ends."""
+        return await self._write(key_of(key), key, actor=actor)
+
+    async def delete_key(self, key: Key, *, actor: str) -> int | None:
+        """Remove a key: it is refused as unknown from now on."""
+        return await self._write(key_of(key), None, actor=actor)
+
+    async def put_seal_key(self, seal: SealKey, *, actor: str) -> int | None:
+        """Add a data key under which secrets are encrypted."""
+        return await self._write(key_of(seal), seal, actor=actor)
+
+    async def seal_keys(self) -> list[SealKey]:
+        """Every data key."""
+        return [entry for entry in await self._partition("seal") if isinstance(entry, SealKey)]
+
+    # Bans, quotas, settings
+    async def put_ban(self, ban: Ban, *, actor: str) -> int | None:
+        """Ban a source, or change its ban. A ban already in force for as long or longer is left as it is."""
+        standing = await self._read(ban_key(ban.source, ban.target, ban.command), Ban)
+        if standing is not None and standing.mode is ban.mode and _lasts_as_long(standing, ban):
+            return None
+        return await self._write(key_of(ban), ban, actor=actor)
+
+    async def lift_ban(self, source: str, target: str | None, command: str | None, *, actor: str) -> bool:
+        """End a ban; False when there was none."""
+        return await self._write(ban_key(source, target, command), None, actor=actor) is not None
+
+    async def put_quota(self, quota: Quota, *, actor: str) -> int | None:
+        """Set a source's own quota."""
+        return await self._write(key_of(quota), quota, actor=actor)
+
+    async def delete_quota(self, source: str, target: str, command: str, *, actor: str) -> bool:
+        """Remove a source's own quota; False when there was none."""
+        return await self._write(quota_key(source, target, command), None, actor=actor) is not None
+
+    async def settings(self) -> Settings:
+        """The platform's settings."""
+        return await self._read(SETTINGS_KEY, Settings) or Settings()
+
+    async def put_settings(self, settings: Settings, *, actor: str) -> int | None:
+        """Change the platform's settings."""
+        return await self._write(SETTINGS_KEY, settings, actor=actor)
+
+    # The log
+    async def last_seq(self) -> int:
+        """The number of the latest change; 0 before the first."""
+        head = await self._tables.get(self._names.changelog, HEAD)
+        return _number(head, "last")
+
+    async def changes(self, *, after: int = 0, limit: int | None = None) -> list[Change]:
+        """Changes with higher numbers, in order."""
+        found: list[Change] = []
+        cursor: Item | None = None
+        while True:
+            page = await self._tables.query(
+                self._names.changelog,
+                ("pk", LOG),
+                sort=SortRange("seq", low=after + 1),
+                limit=limit,
+                cursor=cursor,
+            )
+            found += [read_change(item) for item in page.items]
+            cursor = page.cursor
+            if cursor is None or (limit is not None and len(found) >= limit):
+                return found[:limit]
+
+    async def roll_back(self, seq: int, *, actor: str) -> int | None:
+        """Undo one change: put back what was there before it. Recorded as a change of its own."""
+        found = await self.changes(after=seq - 1, limit=1)
+        if not found or found[0].seq != seq:
+            raise SnavioError(f"the changelog holds no change number {seq}")
+        change = found[0]
+        before = change.previous()
+        if isinstance(before, Route):
+            # A version is never used twice.
+            standing = await self.route(before.target, before.command)
+            before = msgspec.structs.replace(
+                before, version=max(before.version, standing.version if standing else 0) + 1
+            )
+        return await self._write(change.key, before, actor=actor, note=f"rolls back change {seq}")
+
+    async def _read(self, key: RowKey, kind: type[E]) -> E | None:
+        item = await self._tables.get(self._names.registry, {"pk": key[0], "sk": key[1]})
+        entry = decode_row(item) if item else None
+        return entry if isinstance(entry, kind) else None
+
+    async def _partition(self, pk: str) -> list[Entry]:
+        found: list[Entry] = []
+        cursor: Item | None = None
+        while True:
+            page = await self._tables.query(self._names.registry, ("pk", pk), cursor=cursor)
+            found += [decode_row(item) for item in page.items]
+            cursor = page.cursor
+            if cursor is None:
+                return found
+
+    async def _write(self, key: RowKey, entry: Entry | None, *, actor: str, note: str = "") -> int | None:
+        """Make one change; its number, or None when nothing would change."""
+        after = None if entry is None else encode_entry(entry)
+        for attempt in range(_ATTEMPTS):
+            standing = await self._tables.get(self._names.registry, {"pk": key[0], "sk": key[1]})
+            before = None if standing is None else str(standing["body"])
+            if before == after:
+                return None
+            seq = await self.last_seq() + 1
+            change = Change(
+                seq=seq,
+                pk=key[0],
+                sk=key[1],
+                at=self._clock(),
+                actor=actor,
+                before=before,
+                after=after,
+                note=note,
+            )
+            try:
+                await self._tables.transact(self._writes(change))
+            except (ConditionFailed, Transient):
+                # Somebody else took this number or changed this entry. A transaction whose answer was lost is
+                # found done above, as an entry that is already as it should be.
+                await anyio.sleep(random.uniform(0, min(0.5, 0.01 * 2**attempt)))
+            else:
+                return seq
+        raise ContentionError(
+            f"the registry is being changed by too many others; {key[0]} {key[1]} was not written"
+        )
+
+    def _writes(self, change: Change) -> list[Write]:
+        unchanged: Condition = Absent("pk") if change.before is None else Equals("body", change.before)
+        advanced: Condition = Equals("last", change.seq - 1) if change.seq > 1 else Absent("last")
+        row: Write
+        if change.after is None:
+            row = Delete(self._names.registry, {"pk": change.pk, "sk": change.sk}, unchanged)
+        else:
+            row = Put(
+                self._names.registry, {"pk": change.pk, "sk": change.sk, "body": change.after}, unchanged
+            )
+        head = Update(self._names.changelog, dict(HEAD), ItemChange(assign={"last": change.seq}), advanced)
+        return [head, Put(self._names.changelog, change_item(change), Absent("pk")), row]
+
+
+def _lasts_as_long(standing: Ban, ban: Ban) -> bool:
+    return standing.until is None or (ban.until is not None and standing.until >= ban.until)
+
+
+def _number(item: Item | None, name: str) -> int:
+    value = item.get(name) if item else None
+    return value if isinstance(value, int) else 0
