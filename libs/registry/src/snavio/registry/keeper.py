@@ -191,7 +191,11 @@ class Keeper:
                     except MalformedRowError:
                         malformed += 1
 
-        async with anyio.create_task_group() as group:
-            for segment in range(self._segments):
-                group.start_soon(read, segment)
+        try:
+            async with anyio.create_task_group() as group:
+                for segment in range(self._segments):
+                    group.start_soon(read, segment)
+        except* SnavioError as failures:
+            # The callers' concern is that it failed, not in how many segments.
+            raise failures.exceptions[0] from None
         return rows, malformed
