@@ -20,6 +20,10 @@ class Transient(SnavioError):  # noqa: N818 - reads as the property callers bran
     """Throttled, timed out or unavailable: the same call may succeed later. It may also have acted."""
 
 
+class Refused(Transient):
+    """Throttled, in conflict or never reached: the same call may succeed later, and this one has not acted."""
+
+
 class Permanent(SnavioError):  # noqa: N818
     """The same call will fail again: access denied, malformed, gone."""
 
@@ -33,8 +37,12 @@ class NotFound(Permanent):
 
 
 class ConditionFailed(SnavioError):  # noqa: N818
-    """A conditional write found another state; `old` is what it found, where the store tells."""
+    """A conditional write found another state; `old` is what it found, where the store tells.
 
-    def __init__(self, message: str, *, old: Item | None = None) -> None:
+    In a transaction `index` is the place of the first write whose condition did not hold.
+    """
+
+    def __init__(self, message: str, *, old: Item | None = None, index: int | None = None) -> None:
         super().__init__(message)
         self.old = old
+        self.index = index

@@ -7,23 +7,25 @@ an emulator may be more lenient than AWS. They raise the errors of `snavio.aws.e
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from snavio.aws.values import (
-    Change,
-    Condition,
-    DataKey,
-    Fault,
-    Item,
-    Key,
-    Outgoing,
-    Page,
-    Received,
-    SortRange,
-    StoredObject,
-    Write,
-)
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+    from snavio.aws.values import (
+        Change,
+        Condition,
+        DataKey,
+        Fault,
+        Item,
+        Key,
+        Outgoing,
+        Page,
+        Received,
+        SortRange,
+        StoredObject,
+        Write,
+    )
 
 MAX_BATCH = 10
 """Entries in one SQS or SNS batch."""

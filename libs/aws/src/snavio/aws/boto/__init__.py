@@ -1,0 +1,1 @@
+"""aiobotocore behind the ports: credentials, endpoints, and every call that is not hot."""

@@ -1,0 +1,177 @@
+"""AWS's own limits, checked before a call: an emulator is more lenient, and a refused batch fails as a whole."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from snavio.aws.errors import Permanent
+from snavio.aws.ports import MAX_BATCH, MAX_MESSAGE_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from snavio.aws.values import Outgoing, Value
+
+MAX_ATTRIBUTES = 10
+MAX_WAIT_SECONDS = 20
+MAX_VISIBILITY_SECONDS = 43_200
+MAX_DELAY_SECONDS = 900
+MAX_ITEM_BYTES = 409_600
+MAX_TRANSACTION = 100
+MAX_TOKEN = 36
+MAX_SEGMENTS = 1_000_000
+
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_ATTRIBUTE_NAME = re.compile(r"(?!(?i:aws|amazon)\.)(?!\.)(?!.*\.\.)[A-Za-z0-9_.-]{1,256}(?<!\.)")
+_GROUP = re.compile(r"""[A-Za-z0-9!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~]{1,128}""")
+# The type of an attribute counts towards its message; ours are all of this one.
+_STRING_TYPE_BYTES = len("String")
+
+
+def require(*, within: bool, code: str, message: str) -> None:
+    """Raise `Permanent` with AWS's code unless the caller is within the limit."""
+    if not within:
+        raise Permanent(message, code=code)
+
+
+def require_entries(count: int) -> None:
+    """Refuse a batch longer than SQS takes."""
+    require(
+        within=count <= MAX_BATCH,
+        code="TooManyEntriesInBatchRequest",
+        message=f"A batch takes at most {MAX_BATCH} entries, not {count}.",
+    )
+
+
+def require_receive(max_messages: int, wait_seconds: int, visibility_seconds: int | None) -> None:
+    """Refuse what ReceiveMessage would."""
+    ranges = (
+        ("max_messages", max_messages, 1, MAX_BATCH),
+        ("wait_seconds", wait_seconds, 0, MAX_WAIT_SECONDS),
+        ("visibility_seconds", visibility_seconds or 0, 0, MAX_VISIBILITY_SECONDS),
+    )
+    for name, value, low, high in ranges:
+        require(
+            within=low <= value <= high,
+            code="InvalidParameterValue",
+            message=f"{name} must be between {low} and {high}, not {value}.",
+        )
+
+
+def visibility_fault(seconds: int) -> Permanent | None:
+    """Why SQS would refuse this visibility timeout, or None."""
+    if 0 <= seconds <= MAX_VISIBILITY_SECONDS:
+        return None
+    return Permanent(
+        f"A visibility timeout is between 0 and {MAX_VISIBILITY_SECONDS} s, not {seconds}.",
+        code="InvalidParameterValue",
+    )
+
+
+def message_fault(message: Outgoing) -> Permanent | None:  # noqa: PLR0911 - one return for each rule of SQS
+    """Why SQS would refuse this message, or None."""
+    if not message.body or _is_forbidden(message.body):
+        return Permanent(
+            "A message body is not empty and holds only characters SQS allows.", code="InvalidMessageContents"
+        )
+    if not 0 <= message.delay_seconds <= MAX_DELAY_SECONDS:
+        return Permanent(
+            f"A delay is between 0 and {MAX_DELAY_SECONDS} s, not {message.delay_seconds}.",
+            code="InvalidParameterValue",
+        )
+    if message.group is not None and not _GROUP.fullmatch(message.group):
+        return Permanent(
+            "A message group is 1 to 128 letters, digits or punctuation marks.", code="InvalidParameterValue"
+        )
+    if len(message.attributes) > MAX_ATTRIBUTES:
+        return Permanent(
+            f"A message takes at most {MAX_ATTRIBUTES} attributes, not {len(message.attributes)}.",
+            code="InvalidParameterValue",
+        )
+    for name, value in message.attributes.items():
+        if not _ATTRIBUTE_NAME.fullmatch(name):
+            return Permanent(f"{name!r} cannot name a message attribute.", code="InvalidParameterValue")
+        if not value or _is_forbidden(value):
+            return Permanent(
+                f"Attribute {name} is not empty and holds only characters SQS allows.",
+                code="InvalidMessageContents",
+            )
+    size = message_bytes(message)
+    if size > MAX_MESSAGE_BYTES:
+        return Permanent(
+            f"A message takes at most {MAX_MESSAGE_BYTES} bytes with its attributes, not {size}.",
+            code="InvalidParameterValue",
+        )
+    return None
+
+
+def message_bytes(message: Outgoing) -> int:
+    """What SQS counts: the body, and the name, type and value of each attribute."""
+    total = _text_bytes(message.body)
+    for name, value in message.attributes.items():
+        total += len(name) + _STRING_TYPE_BYTES + _text_bytes(value)
+    return total
+
+
+def split_by_bytes(sizes: Sequence[int]) -> Iterable[range]:
+    """Consecutive runs of at most ten entries whose sizes together fit one SQS batch."""
+    start, total = 0, 0
+    for index, size in enumerate(sizes):
+        if index > start and (total + size > MAX_MESSAGE_BYTES or index - start == MAX_BATCH):
+            yield range(start, index)
+            start, total = index, 0
+        total += size
+    if sizes:
+        yield range(start, len(sizes))
+
+
+def require_item(item: dict[str, Value]) -> None:
+    """Refuse an item larger than DynamoDB keeps."""
+    size = item_bytes(item)
+    require(
+        within=size <= MAX_ITEM_BYTES,
+        code="ValidationException",
+        message=f"An item takes at most {MAX_ITEM_BYTES} bytes with its attribute names, not {size}.",
+    )
+
+
+def item_bytes(item: dict[str, Value]) -> int:
+    """About what DynamoDB counts for an item: names and values, three bytes a list or map, one for each element."""
+    total = 0
+    for name, value in item.items():
+        total += len(name) if name.isascii() else _text_bytes(name)
+        kind = type(value)
+        if kind is str:
+            total += _text_bytes(value)  # pyright: ignore[reportArgumentType] - the kind says it is text
+        else:
+            total += _value_bytes(value)
+    return total
+
+
+def _value_bytes(value: Value) -> int:
+    if isinstance(value, str):
+        return _text_bytes(value)
+    if isinstance(value, bytes):
+        return len(value)
+    if value is None or isinstance(value, bool):
+        return 1
+    if isinstance(value, int | float):
+        return len(str(value)) // 2 + 2
+    if isinstance(value, dict):
+        return 3 + len(value) + item_bytes(value)
+    return 3 + len(value) + sum(_value_bytes(element) for element in value)
+
+
+def _text_bytes(text: str) -> int:
+    if text.isascii():
+        return len(text)
+    try:
+        return len(text.encode())
+    except UnicodeEncodeError:
+        raise Permanent("Text with a lone surrogate has no UTF-8 form.", code="ValidationException") from None
+
+
+def _is_forbidden(text: str) -> bool:
+    # Everything Python prints lies within the characters SQS allows, and asking is far cheaper than searching.
+    return not text.isprintable() and _FORBIDDEN.search(text) is not None
