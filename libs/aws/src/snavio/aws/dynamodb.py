@@ -10,7 +10,6 @@ import msgspec
 from snavio.aws import limits
 from snavio.aws.attributes import Attribute, decode_item, encode_item
 from snavio.aws.expressions import condition_parameters, query_parameters, update_parameters
-from snavio.aws.ports import MAX_BATCH_WRITE
 from snavio.aws.values import Check, Delete, Page, Put, Update
 
 if TYPE_CHECKING:
@@ -82,17 +81,8 @@ class DynamoTables:
 
     async def transact(self, writes: Sequence[Write], *, token: str | None = None) -> None:
         """All of up to 100 writes or none; without a token one is made, so that a retry acts once."""
-        limits.require(
-            within=1 <= len(writes) <= limits.MAX_TRANSACTION,
-            code="ValidationException",
-            message=f"A transaction takes 1 to {limits.MAX_TRANSACTION} writes, not {len(writes)}.",
-        )
+        limits.require_transaction(len(writes), token)
         token = token or str(uuid.uuid4())
-        limits.require(
-            within=len(token) <= limits.MAX_TOKEN,
-            code="ValidationException",
-            message=f"A token takes at most {limits.MAX_TOKEN} characters, not {len(token)}.",
-        )
         parameters = {"TransactItems": [_write(write) for write in writes], "ClientRequestToken": token}
         await self._call("TransactWriteItems", parameters, _Nothing)
 
@@ -100,11 +90,7 @@ class DynamoTables:
         """Write up to 25 items with different keys in one call; returns those not written."""
         if not items:
             return []
-        limits.require(
-            within=len(items) <= MAX_BATCH_WRITE,
-            code="ValidationException",
-            message=f"A batch write takes at most {MAX_BATCH_WRITE} items, not {len(items)}.",
-        )
+        limits.require_batch_write(len(items))
         for item in items:
             limits.require_item(item)
         requests = [{"PutRequest": {"Item": encode_item(item)}} for item in items]
@@ -142,11 +128,7 @@ class DynamoTables:
 
     async def scan(self, table: str, *, segment: int = 0, segments: int = 1) -> AsyncIterator[list[Item]]:
         """Every item of one segment of the table, a page at a time; empty pages are left out."""
-        limits.require(
-            within=0 <= segment < segments <= limits.MAX_SEGMENTS,
-            code="ValidationException",
-            message=f"There is no segment {segment} of {segments}.",
-        )
+        limits.require_segment(segment, segments)
         parameters = {
             "TableName": table,
             "Segment": segment,

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from snavio.aws.errors import Permanent
-from snavio.aws.ports import MAX_BATCH, MAX_MESSAGE_BYTES
+from snavio.aws.ports import MAX_BATCH, MAX_BATCH_WRITE, MAX_MESSAGE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -133,6 +133,38 @@ def require_item(item: dict[str, Value]) -> None:
         within=size <= MAX_ITEM_BYTES,
         code="ValidationException",
         message=f"An item takes at most {MAX_ITEM_BYTES} bytes with its attribute names, not {size}.",
+    )
+
+
+def require_batch_write(count: int) -> None:
+    """Refuse a batch write longer than DynamoDB takes."""
+    require(
+        within=count <= MAX_BATCH_WRITE,
+        code="ValidationException",
+        message=f"A batch write takes at most {MAX_BATCH_WRITE} items, not {count}.",
+    )
+
+
+def require_transaction(count: int, token: str | None) -> None:
+    """Refuse a transaction longer than DynamoDB takes, or a token it cannot keep."""
+    require(
+        within=1 <= count <= MAX_TRANSACTION,
+        code="ValidationException",
+        message=f"A transaction takes 1 to {MAX_TRANSACTION} writes, not {count}.",
+    )
+    require(
+        within=token is None or 1 <= len(token) <= MAX_TOKEN,
+        code="ValidationException",
+        message=f"A token takes 1 to {MAX_TOKEN} characters.",
+    )
+
+
+def require_segment(segment: int, segments: int) -> None:
+    """Refuse to scan a segment that is none."""
+    require(
+        within=0 <= segment < segments <= MAX_SEGMENTS,
+        code="ValidationException",
+        message=f"There is no segment {segment} of {segments}.",
     )
 
 

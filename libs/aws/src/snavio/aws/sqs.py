@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from snavio.aws import limits
+from snavio.aws.arns import parse_queue_arn
 from snavio.aws.errors import Permanent, Transient
 from snavio.aws.faults import entry_fault
 from snavio.aws.ports import MAX_BATCH
@@ -28,7 +29,6 @@ _SUFFIXES = {
     "aws-iso-b": "sc2s.sgov.gov",
 }
 _SYSTEM_ATTRIBUTES = ["ApproximateReceiveCount", "SentTimestamp", "MessageGroupId"]
-_ARN_PARTS = 6
 
 
 class _Attribute(msgspec.Struct, rename="pascal"):
@@ -72,13 +72,9 @@ class SqsQueues:
 
     def url_of(self, arn: str) -> str:
         """The URL of the queue with this ARN, at this endpoint."""
-        parts = arn.split(":")
-        if len(parts) != _ARN_PARTS or parts[0] != "arn" or parts[2] != "sqs":
-            raise Permanent(f"{arn!r} is not the ARN of a queue.", code="InvalidArn")
-        _, partition, _, region, account, name = parts
-        suffix = _SUFFIXES.get(partition, "amazonaws.com")
+        partition, region, account, name = parse_queue_arn(arn)
         if is_aws(self._endpoint):
-            return f"https://sqs.{region}.{suffix}/{account}/{name}"
+            return f"https://sqs.{region}.{_SUFFIXES.get(partition, 'amazonaws.com')}/{account}/{name}"
         return f"{self._endpoint}/{account}/{name}"
 
     async def receive(

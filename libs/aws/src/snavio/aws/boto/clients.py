@@ -9,7 +9,7 @@ import anyio
 from aiobotocore.session import AioSession
 from botocore.exceptions import BotoCoreError
 
-from snavio.aws.boto.config import PATH_STYLE, port_config, raw_config
+from snavio.aws.boto.config import port_config, raw_config
 from snavio.aws.errors import Permanent
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Clients:
         # botocore reads AWS_DEFAULT_REGION only; containers on AWS are given AWS_REGION.
         self._region = region or os.environ.get("AWS_REGION")
         self._endpoint_url = endpoint_url
-        self._path_style = bool(
+        self._custom_endpoint = bool(
             endpoint_url or os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
         )
         self._open: dict[tuple[str, bool], Any] = {}
@@ -53,14 +53,17 @@ class Clients:
         async with self._opening:
             found = self._open.get((service, raw))
             if found is None:
-                config = raw_config() if raw else port_config(service)
+                custom = self._custom_endpoint
+                config = (
+                    raw_config(custom_endpoint=custom)
+                    if raw
+                    else port_config(service, custom_endpoint=custom)
+                )
                 found = await self._create(service, config)
                 self._open[service, raw] = found
             return found
 
     async def _create(self, service: str, config: AioConfig) -> Any:
-        if service == "s3" and self._path_style:
-            config = PATH_STYLE.merge(config)
         try:
             creating = self._session.create_client(
                 service, region_name=self._region, endpoint_url=self._endpoint_url, config=config

@@ -12,11 +12,8 @@ _READ_TIMEOUTS = {"sqs": LONG_POLL_READ_TIMEOUT, "dynamodb": 5, "kms": 5, "s3": 
 _POOL = 256
 _USER_AGENT = "snavio"
 
-PATH_STYLE = AioConfig(s3={"addressing_style": "path"})
-"""For S3 at a custom endpoint, whose host name has no subdomain a bucket."""
 
-
-def port_config(service: str) -> AioConfig:
+def port_config(service: str, *, custom_endpoint: bool) -> AioConfig:
     """For a client behind a port.
 
     One attempt: botocore would repeat a write whose outcome is unknown, and only `snavio.aws.retry` knows which
@@ -28,17 +25,24 @@ def port_config(service: str) -> AioConfig:
         max_pool_connections=_POOL,
         parameter_validation=False,
         retries={"mode": "standard", "total_max_attempts": 1},
+        s3=_addressing(custom_endpoint=custom_endpoint),
         tcp_keepalive=True,
         user_agent=_USER_AGENT,
     )
 
 
-def raw_config() -> AioConfig:
+def raw_config(*, custom_endpoint: bool) -> AioConfig:
     """For a client handed out raw: rare control calls, which may be retried and should be checked."""
     return AioConfig(
         connect_timeout=CONNECT_TIMEOUT,
         read_timeout=LONG_POLL_READ_TIMEOUT,
         retries={"mode": "standard", "total_max_attempts": 3},
+        s3=_addressing(custom_endpoint=custom_endpoint),
         tcp_keepalive=True,
         user_agent_extra=_USER_AGENT,
     )
+
+
+def _addressing(*, custom_endpoint: bool) -> dict[str, str]:
+    # The host of a custom endpoint rarely has a subdomain for each bucket.
+    return {"addressing_style": "path" if custom_endpoint else "auto"}

@@ -13,8 +13,8 @@ from snavio.aws.boto.clients import Clients
 from snavio.aws.boto.objects import S3Objects
 from snavio.aws.dynamodb import DynamoTables
 from snavio.aws.kms import KmsVault
-from snavio.aws.retry import Retrying
 from snavio.aws.ports import Objects, Queues, Tables, Vault
+from snavio.aws.retry import Retrying
 from snavio.aws.sqs import SqsQueues
 
 if TYPE_CHECKING:

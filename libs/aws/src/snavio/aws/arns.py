@@ -1,0 +1,26 @@
+"""What the ARN of a queue says."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from snavio.aws.errors import Permanent
+
+_PARTS = 6
+
+
+class QueueArn(NamedTuple):
+    """The parts of `arn:<partition>:sqs:<region>:<account>:<name>`."""
+
+    partition: str
+    region: str
+    account: str
+    name: str
+
+
+def parse_queue_arn(arn: str) -> QueueArn:
+    """Its parts; `Permanent` when it is not the ARN of a queue."""
+    parts = arn.split(":")
+    if len(parts) != _PARTS or parts[0] != "arn" or parts[2] != "sqs" or not all(parts):
+        raise Permanent(f"{arn!r} is not the ARN of a queue.", code="InvalidArn")
+    return QueueArn(parts[1], parts[3], parts[4], parts[5])
