@@ -61,8 +61,12 @@ class Telemetry(Protocol):
         parent: TraceContext | None = None,
         links: Sequence[TraceContext] = (),
         attributes: Mapping[str, Attribute] | None = None,
+        started_at: float | None = None,
     ) -> AbstractContextManager[Span]:
-        """A span around a block: a child of `parent`, or else of the current one; an exception marks it failed."""
+        """A span around a block: a child of `parent`, or else of the current one; an exception marks it failed.
+
+        `started_at`, in seconds since the epoch, dates it back to when its work began.
+        """
         ...
 
 
@@ -98,6 +102,7 @@ class SilentTelemetry:
         parent: TraceContext | None = None,  # noqa: ARG002
         links: Sequence[TraceContext] = (),  # noqa: ARG002
         attributes: Mapping[str, Attribute] | None = None,  # noqa: ARG002
+        started_at: float | None = None,  # noqa: ARG002
     ) -> AbstractContextManager[Span]:
         """A block without a span."""
         return nullcontext(_SILENT_SPAN)
