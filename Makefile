@@ -47,7 +47,7 @@ lint: setup ## Check format, style, types, the direction of imports, the lock an
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/basedpyright
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-logo
 	$(BIN)/pytest -q tests/tidy
 
 .PHONY: format
