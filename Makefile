@@ -48,6 +48,7 @@ lint: setup ## Check format, style, types, the direction of imports, the lock an
 	$(BIN)/ruff check .
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/python tools/reference --check
 	$(BIN)/pytest -q tests/tidy
 
 .PHONY: format
@@ -56,6 +57,10 @@ format: setup ## Rewrite the code in the one format and fix what can be fixed sa
 	$(BIN)/ruff format .
 
 ##@ Keep
+.PHONY: docs
+docs: setup ## Write the pages of docs/reference again from the code
+	$(BIN)/python tools/reference
+
 .PHONY: lock
 lock: | $(UV) ## Resolve the dependencies again and write requirements.txt
 	$(UV) lock --quiet
