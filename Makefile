@@ -1,39 +1,72 @@
-# Snavio. Bare `make` explains itself.
+# Snavio. Bare `make` explains itself: a `##` comment after a target is its help, a `##@` line starts a group.
 SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# uv from the path, or a private copy in .tools that leaves the Python of the machine as it is.
+UV := $(or $(shell command -v uv),.tools/bin/uv)
 MEMBERS := $(wildcard libs/*/pyproject.toml services/*/pyproject.toml spark/pyproject.toml)
 EDITABLE := $(foreach m,$(MEMBERS),-e $(dir $(m)))
 
-.DEFAULT_GOAL := help
-
 .PHONY: help
-help: ## Explain the targets
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  \033[1m%-16s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+help:
+	@printf 'Snavio: a command bus for many tenants on AWS. On a bare machine, start with \033[1mmake demo\033[0m.\n'
+	@awk 'BEGIN {FS = ":.*## "} \
+		/^##@ / {printf "\n%s\n", substr($$0, 5)} \
+		/^[a-z-]+:.*## / {printf "  \033[1m%-16s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(VENV)/.installed: requirements.txt $(MEMBERS) pyproject.toml
-	@command -v uv >/dev/null || $(PYTHON) -m pip install --quiet uv
-	uv venv --quiet --allow-existing --python $(PYTHON) $(VENV)
-	uv pip sync --quiet --python $(BIN)/python --require-hashes requirements.txt
-	uv pip install --quiet --python $(BIN)/python --no-deps $(EDITABLE)
+##@ Start
+.PHONY: setup
+setup: $(VENV)/.installed ## Create .venv with every locked dependency and the snavio command
+
+$(VENV)/.installed: requirements.txt pyproject.toml $(MEMBERS) | $(UV)
+	@tools/ensure-java
+	$(UV) venv --quiet --allow-existing --python $(PYTHON) $(VENV)
+	$(UV) pip sync --quiet --python $(BIN)/python --require-hashes requirements.txt
+	$(UV) pip install --quiet --python $(BIN)/python --no-deps $(EDITABLE)
 	@touch $@
 
-.PHONY: setup
-setup: $(VENV)/.installed ## Create .venv with every dependency and the snavio command
+.tools/bin/uv:
+	@PYTHON=$(PYTHON) tools/fetch-uv .tools
 
-.PHONY: lock
-lock: ## Resolve the dependencies again and write requirements.txt
-	uv lock --quiet
-	uv export --quiet --frozen --no-emit-workspace --all-groups --no-header --format requirements.txt --output-file requirements.txt
-
-.PHONY: lint
-lint: setup ## Check formatting, style, types and the direction of imports
-	$(BIN)/ruff format --check .
-	$(BIN)/ruff check .
-	$(BIN)/basedpyright
-	$(BIN)/lint-imports
-
+##@ Check
 .PHONY: test
 test: setup ## Run every test on the embedded AWS
 	$(BIN)/pytest
+
+.PHONY: test-unit
+test-unit: setup ## Run the tests that need no AWS endpoint
+	$(BIN)/pytest -m "not aws"
+
+.PHONY: lint
+lint: setup ## Check format, style, types, the direction of imports, the lock and the generated pages
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/basedpyright
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/python tools/reference --check
+	$(BIN)/pytest -q tests/tidy
+
+.PHONY: format
+format: setup ## Rewrite the code in the one format and fix what can be fixed safely
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+##@ Keep
+.PHONY: docs
+docs: setup ## Write the pages of docs/reference again from the code
+	$(BIN)/python tools/reference
+
+.PHONY: lock
+lock: | $(UV) ## Resolve the dependencies again and write requirements.txt
+	$(UV) lock --quiet
+	$(UV) export --quiet --frozen --no-emit-workspace --all-groups --no-header --format requirements.txt --output-file requirements.txt
+
+.PHONY: clean
+clean: ## Remove what the other targets made
+	rm -rf $(VENV) .tools build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find libs services tests -name __pycache__ -type d -prune -exec rm -rf {} +
