@@ -42,7 +42,7 @@ rows = st.lists(
         words,
         words,
         st.integers(-1, LAST_BUCKET),
-        st.integers(min_value=1, max_value=2**62),
+        st.integers(min_value=1, max_value=2**40),
     ),
     max_size=40,
 )

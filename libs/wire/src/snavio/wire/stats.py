@@ -38,7 +38,8 @@ _MAX_DECODED_BYTES = 64 * 1024 * 1024
 
 Service: TypeAlias = Literal["fast", "slow"]
 _Index: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
-_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=2**62)]
+# A minute of a worker: far above anything real, and far enough below 64 bits that no sum of counts overflows.
+_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=2**40)]
 _Bucket: TypeAlias = Annotated[int, msgspec.Meta(ge=NO_BUCKET, le=LAST_BUCKET)]
 _Word: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
 
@@ -87,6 +88,8 @@ class StatsItem(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     last: bool
     """The worker drained: silence after this item is no loss."""
     row_count: int
+    digest: int
+    """CRC-32 of `rows`: whether an item changed can be told without reading it whole."""
     rows: bytes
     expires_at: int
 
@@ -160,6 +163,7 @@ def encode_window(
             sequence=sequence,
             last=last,
             row_count=count,
+            digest=zlib.crc32(encoded),
             rows=encoded,
             expires_at=window + retention_seconds,
         )
@@ -210,12 +214,16 @@ def decode_columns(encoded: bytes) -> Columns:
 def decode_rows(encoded: bytes) -> list[StatRow]:
     """The rows of an item's `rows` attribute. Raises `MalformedStats`."""
     c = decode_columns(encoded)
-    words = c.words
     return [
-        StatRow(words[source], words[target], words[command], words[outcome], bucket, count)
-        for source, target, command, outcome, bucket, count in zip(
-            c.source, c.target, c.command, c.outcome, c.bucket, c.count, strict=True
+        StatRow(
+            c.words[c.source[i]],
+            c.words[c.target[i]],
+            c.words[c.command[i]],
+            c.words[c.outcome[i]],
+            c.bucket[i],
+            count,
         )
+        for i, count in enumerate(c.count)
     ]
 
 
