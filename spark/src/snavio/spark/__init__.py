@@ -1,0 +1,1 @@
+"""Fairness rollups, abuse audit and usage reports on PySpark."""

@@ -1,0 +1,54 @@
+"""The Spark session: the same settings on a laptop, in tests and on EMR Serverless."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from pyspark.sql import SparkSession
+
+from snavio.spark.source import StatsCounts, StatsItems
+
+_SETTINGS = {
+    "spark.sql.session.timeZone": "UTC",
+    # A commit replaces the folders it wrote and no others.
+    "spark.sql.sources.partitionOverwriteMode": "dynamic",
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+    # An unfinished commit is invisible, so its success marker would say nothing.
+    "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+    "spark.sql.parquet.compression.codec": "zstd",
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+}
+_LOCAL = {
+    "spark.ui.enabled": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+}
+
+
+def open_session(name: str = "snavio", *, master: str | None = None, memory: str = "2g") -> SparkSession:
+    """A session with the data sources registered. Without a master, the one `spark-submit` chose."""
+    builder = SparkSession.Builder().appName(name)
+    settings = dict(_SETTINGS)
+    if master is not None:
+        # Workers must run the interpreter that has this package.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        settings |= _LOCAL | {"spark.driver.memory": memory}
+        builder = builder.master(master)
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    for source in (StatsItems, StatsCounts):
+        spark.dataSource.register(source)
+    return spark
+
+
+def size_shuffles(spark: SparkSession, rows: int, *, rows_a_task: int = 500_000) -> int:
+    """Choose how many partitions a shuffle of so many rows gets: enough to stay in memory, no more than pay."""
+    cores = spark.sparkContext.defaultParallelism
+    chosen = max(cores, min(-(-rows // rows_a_task), 2_000))
+    spark.conf.set("spark.sql.shuffle.partitions", str(chosen))
+    return chosen
