@@ -79,6 +79,11 @@ ENVELOPE_BYTES = 4096
 """What a delivered message needs beside its payload, attributes included, at the most."""
 
 
+def needs_claim_check(command: Admitted, route: Route) -> bool:
+    """Whether the payload is too large for the target's queue and must be left for it elsewhere."""
+    return len(memoryview(command.payload)) + ENVELOPE_BYTES > route.max_message_bytes
+
+
 def decide_warm(
     command: Admitted,
     message_id: str,
@@ -115,7 +120,7 @@ def decide_warm(
         return Escalate(EscalationReason.WARM_PATH_BAN, dominance, strict)
     if strict:
         return Escalate(EscalationReason.DEDUPE_REQUIRED, strict=True)
-    if len(memoryview(command.payload)) + ENVELOPE_BYTES > route.max_message_bytes:
+    if needs_claim_check(command, route):
         return _CLAIM_CHECK
     if route.rate_limit is not None and not local.take_unit(route, now):
         return _TOKEN_REQUIRED

@@ -1,0 +1,67 @@
+"""What shield, fast and slow set up alike: AWS, the registry kept current, and the outbox."""
+
+from __future__ import annotations
+
+import msgspec
+
+from snavio.aws.boto.session import Aws, open_aws
+from snavio.aws.errors import SnavioError
+from snavio.dispatch.cache_metrics import CacheMetrics
+from snavio.dispatch.config import DispatchConfig
+from snavio.dispatch.notices import Notices
+from snavio.dispatch.outbox_writer import OutboxWriter
+from snavio.registry.keeper import Keeper
+from snavio.registry.sealing import Sealer
+from snavio.runtime.worker import Worker
+from snavio.wire.names import Names
+
+
+class Base(msgspec.Struct, frozen=True):
+    """What every dispatching worker stands on."""
+
+    aws: Aws
+    names: Names
+    keeper: Keeper
+    outbox: OutboxWriter
+    notices: Notices
+
+    def queue(self, name: str) -> str:
+        """The URL of one of the platform's own queues."""
+        return self.aws.queues.url_of(self.names.queue_arn(name))
+
+
+async def wire_base(config: DispatchConfig, worker: Worker) -> Base:
+    """Open AWS, keep the registry current in the background, and record notices as they come."""
+    aws = await worker.enter(open_aws(region=config.region, endpoint_url=config.endpoint))
+    names = config.names
+    ttls = config.ttls.jittered(worker.roll() * config.ttl_jitter)
+    observer = CacheMetrics(worker.telemetry, worker.log, ttls)
+    keeper = Keeper(
+        aws.tables,
+        names,
+        Sealer(aws.vault),
+        ttls=ttls,
+        clock=worker.now,
+        observer=observer,
+        segments=config.load_segments,
+    )
+    outbox = OutboxWriter(
+        aws.tables, names.outbox, clock=worker.now, retention_seconds=config.outbox_retention_seconds
+    )
+    notices = Notices(outbox)
+    report_usage = observer.report_usage(lambda: keeper.registry)
+
+    async def refresh() -> None:
+        await keeper.refresh()
+        report_usage()
+
+    async def flush_notices() -> None:
+        await notices.flush()
+
+    worker.ready("registry", lambda: None if keeper.loaded else observer.last_failure or "not loaded yet")
+    worker.every(config.refresh_seconds, refresh, name="refresh-registry", at_once=True)
+    worker.every(0.5, flush_notices, name="record-notices", tolerate=(SnavioError,))
+    # One last look: a revocation that came while draining is still to be reported.
+    worker.on_flush("registry", refresh)
+    worker.on_flush("notices", flush_notices)
+    return Base(aws, names, keeper, outbox, notices)
