@@ -66,8 +66,6 @@ def virtual_time(test: Callable[P, Coroutine[None, None, R]]) -> Callable[P, R]:
         with asyncio.Runner(loop_factory=VirtualLoop) as runner:
             return runner.run(test(*args, **kwargs))
 
-    # Or pytest would see the coroutine function under the wrapper and run it on its own loop.
-    del run.__wrapped__  # type: ignore[attr-defined]
     return run
 
 
