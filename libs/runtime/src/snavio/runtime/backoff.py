@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 MAX_VISIBILITY_SECONDS = 43_200
 """SQS hides a message for at most twelve hours."""
 _MAX_DOUBLINGS = 32
@@ -19,7 +21,7 @@ def backoff_seconds(attempt: int, roll: float, *, base: float = 2.0, cap: float 
 
 def visibility_timeout(seconds: float) -> int:
     """The whole seconds SQS accepts, never less than asked for except at its own limit."""
-    return max(0, min(MAX_VISIBILITY_SECONDS, -int(-seconds // 1)))
+    return max(0, min(MAX_VISIBILITY_SECONDS, math.ceil(seconds)))
 
 
 def jittered(seconds: float, roll: float, jitter: float) -> float:

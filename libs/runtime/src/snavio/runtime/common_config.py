@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -84,3 +84,16 @@ class CommonConfig(msgspec.Struct, frozen=True, kw_only=True):
     flush_seconds: Annotated[
         Seconds, Meta(description="Time after draining to flush stats, metrics and spans")
     ] = 5.0
+
+    def __repr__(self) -> str:
+        """Every field, the secret ones without their values."""
+        shown = (
+            f"{field.name}={'…' if _is_secret(field.type) else repr(getattr(self, field.name))}"
+            for field in msgspec.structs.fields(self)
+        )
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def _is_secret(annotation: Any) -> bool:
+    metas: tuple[object, ...] = getattr(annotation, "__metadata__", ())
+    return any(isinstance(meta, Meta) and (meta.extra or {}).get("secret") for meta in metas)

@@ -12,7 +12,6 @@ class LogEvent(StrEnum):
     """A line of a third-party library, kept in its `message`."""
 
     WORKER_STARTED = "worker.started"
-    WORKER_READY = "worker.ready"
     WORKER_DRAINING = "worker.draining"
     WORKER_DRAINED = "worker.drained"
     WORKER_ABORTED = "worker.aborted"

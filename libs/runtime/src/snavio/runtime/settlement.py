@@ -80,9 +80,11 @@ class Settlement:
                 f"the handler of {self._name} gave {len(outcomes)} outcomes for {len(batch)} messages"
             )
         sorted_out: dict[type, list[Held]] = {Done: [], Retry: [], Dead: []}
-        for held, outcome in zip(batch, outcomes, strict=True):
+        # All are checked before any is taken: nothing of a handler that breaks its contract is believed.
+        for outcome in outcomes:
             if type(outcome) not in sorted_out:
                 raise InvariantBroken(f"the handler of {self._name} gave {outcome!r}, which is no outcome")
+        for held, outcome in zip(batch, outcomes, strict=True):
             held.outcome = outcome
             held.deletable = isinstance(outcome, Done)
             sorted_out[type(outcome)].append(held)

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import msgspec
 
+from snavio.runtime.bell import Bell
 from snavio.runtime.telemetry import Attribute, SpanKind
 from snavio.runtime.tracecontext import TraceContext
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Mapping, Sequence
 
     from snavio.runtime.metrics import Metric
 
@@ -66,8 +67,6 @@ def virtual_time(test: Callable[P, Coroutine[None, None, R]]) -> Callable[P, R]:
         with asyncio.Runner(loop_factory=VirtualLoop) as runner:
             return runner.run(test(*args, **kwargs))
 
-    # Or pytest would see the coroutine function under the wrapper and run it on its own loop.
-    del run.__wrapped__  # type: ignore[attr-defined]
     return run
 
 
@@ -148,3 +147,27 @@ class RecordingTelemetry:
             raise
         finally:
             span.ended = True
+
+
+class FakeSignals:
+    """Signals sent by a test instead of the operating system."""
+
+    def __init__(self) -> None:
+        self._pending: list[int] = []
+        self._sent = Bell()
+
+    def send(self, number: int) -> None:
+        """Deliver a signal."""
+        self._pending.append(number)
+        self._sent.ring()
+
+    @contextmanager
+    def __call__(self) -> Generator[AsyncIterator[int]]:
+        """Open the stream."""
+        yield self._stream()
+
+    async def _stream(self) -> AsyncIterator[int]:
+        while True:
+            while self._pending:
+                yield self._pending.pop(0)
+            await self._sent.wait()
