@@ -34,6 +34,9 @@ def condition_parameters(condition: Condition | None) -> Parameters:
 
 def update_parameters(change: Change, condition: Condition | None = None) -> Parameters:
     """The parameters of an update in place, conditional when a condition is given."""
+    named = {*change.assign, *change.add, *change.remove}
+    if len(named) != len(change.assign) + len(change.add) + len(change.remove):
+        raise Permanent("A change names an attribute twice.", code="ValidationException")
     values: list[Value] = [*change.assign.values(), *change.add.values()]
     shape = None if condition is None else _shape(condition, values)
     update, expression, names = _render(tuple(change.assign), tuple(change.add), change.remove, shape)
@@ -106,6 +109,9 @@ def _render(
                 anything = alias("snavio")
                 joined = "OR" if operator == "AND" else "AND"
                 return f"(attribute_exists({anything}) {joined} attribute_not_exists({anything}))"
+            if len(operand) == 1:
+                # DynamoDB refuses redundant parentheses.
+                return render(operand[0])
             return "(" + f" {operator} ".join(render(each) for each in operand) + ")"
         name = alias(operand)
         if operator.startswith("attribute"):

@@ -69,7 +69,7 @@ def visibility_fault(seconds: int) -> Permanent | None:
     )
 
 
-def message_fault(message: Outgoing) -> Permanent | None:  # noqa: PLR0911 - one return for each rule of SQS
+def message_fault(message: Outgoing) -> Permanent | None:
     """Why SQS would refuse this message, or None."""
     if not message.body or _is_forbidden(message.body):
         return Permanent(

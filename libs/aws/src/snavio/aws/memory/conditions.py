@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from snavio.aws.values import Change, Condition, Item, Key, Value
 
 
-def holds(condition: Condition, item: Mapping[str, Value]) -> bool:  # noqa: PLR0911 - one return for each kind
+def holds(condition: Condition, item: Mapping[str, Value]) -> bool:
     """Whether an item (empty for an absent one) satisfies a condition."""
     match condition:
         case AllOf(conditions):
