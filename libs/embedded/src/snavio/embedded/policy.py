@@ -1,9 +1,10 @@
 """What MiniStack's policy evaluation leaves out and Snavio's security rests on.
 
-Three things, each as AWS does them: the condition keys `events:source` and `events:detail-type`, with every entry of a
-PutEvents call evaluated on its own; `aws:PrincipalArn` naming the role, not the session, of an assumed role; and the
-resource policy of an event bus, stored whole and enforced. MiniStack looks these functions up at each request, so
-replacing them in their modules is enough.
+Each as AWS does it: the condition keys `events:source` and `events:detail-type`, with every entry of a PutEvents call
+evaluated on its own; `aws:PrincipalArn` naming the role, not the session, of an assumed role; the resource policy of an
+event bus, stored whole and enforced; a batch authorised as its single action; a key checked as itself when it is called
+by its alias; and a stream by its own ARN. MiniStack looks these functions up at each request, so replacing them in
+their modules is enough.
 """
 
 from __future__ import annotations
@@ -14,6 +15,12 @@ from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 _PUT_EVENTS = "events:PutEvents"
+_BATCHES = {
+    "sqs:SendMessageBatch": "sqs:SendMessage",
+    "sqs:DeleteMessageBatch": "sqs:DeleteMessage",
+    "sqs:ChangeMessageVisibilityBatch": "sqs:ChangeMessageVisibility",
+    "sns:PublishBatch": "sns:Publish",
+}
 
 
 class _Entry(NamedTuple):
@@ -31,6 +38,8 @@ def install() -> None:
     _evaluate_each_entry()
     _name_the_role()
     _enforce_bus_policies()
+    _authorise_batches_as_their_action()
+    _name_keys_and_streams()
 
 
 def _module(name: str) -> Any:
@@ -70,7 +79,7 @@ def _evaluate_each_entry() -> None:
         _entries.set(read_entries(body) if iam_action == _PUT_EVENTS else ())
         return tag_context(service, iam_action, body, params)
 
-    def enforce(  # noqa: PLR0917 - the signature it replaces
+    def enforce(
         access_key_id: str,
         iam_action: str,
         service: str,
@@ -131,3 +140,47 @@ def _enforce_bus_policies() -> None:
     eventbridge._put_permission = put_permission  # noqa: SLF001
     eventbridge.event_bus_policy_for_arn = event_bus_policy_for_arn
     evaluator._RESOURCE_POLICY_LOOKUPS["events"] = ("eventbridge", "event_bus_policy_for_arn")  # noqa: SLF001
+
+
+def _authorise_batches_as_their_action() -> None:
+    actions = _module("core.iam_actions")
+    extract = actions.extract_iam_action
+
+    def extract_iam_action(*arguments: Any, **named: Any) -> Any:
+        action = extract(*arguments, **named)
+        return _BATCHES.get(action, action)
+
+    actions.extract_iam_action = extract_iam_action
+
+
+def _name_keys_and_streams() -> None:
+    actions, kms, streams = (
+        _module("core.iam_actions"),
+        _module("services.kms"),
+        _module("services.dynamodb_streams"),
+    )
+    extract = actions.extract_resource_arn
+
+    def extract_resource_arn(
+        service: str, method: str, path: str, headers: Any, body: bytes, *rest: Any
+    ) -> Any:
+        if service == "dynamodbstreams":
+            return _stream_of(body, streams._decode_iterator)  # noqa: SLF001
+        arn = extract(service, method, path, headers, body, *rest)
+        if service == "kms" and ":alias/" in arn:
+            key = kms._resolve_key(arn)  # noqa: SLF001
+            return key["Arn"] if key else arn
+        return arn
+
+    actions.extract_resource_arn = extract_resource_arn
+
+
+def _stream_of(body: bytes, decode_iterator: Any) -> str:
+    try:
+        request: Any = json.loads(body)
+        if "StreamArn" in request:
+            return str(request["StreamArn"])
+        decoded: Any = decode_iterator(request["ShardIterator"])
+        return str(decoded["arn"])
+    except (ValueError, KeyError, TypeError):
+        return "*"
