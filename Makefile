@@ -42,6 +42,11 @@ test: setup ## Run every test on the embedded AWS
 test-unit: setup ## Run the tests that need no AWS endpoint
 	$(BIN)/pytest -m "not aws"
 
+.PHONY: test-localstack
+test-localstack: setup ## Run the tests that need AWS against a LocalStack container (needs Docker)
+	@docker info >/dev/null 2>&1 || { echo "test-localstack: Docker does not answer; start it, or run make test instead." >&2; exit 1; }
+	SNAVIO_TEST_LOCALSTACK=1 $(BIN)/pytest -m aws
+
 .PHONY: lint
 lint: setup ## Check format, style, types, the direction of imports, the lock and the generated pages
 	$(BIN)/ruff format --check .

@@ -5,11 +5,15 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from environment import environment_page
 from events import events_page
+from metrics import metrics_page
 from names import names_page
 
 FOLDER = Path(__file__).parents[2] / "docs" / "reference"
 PAGES = {
+    "environment.md": environment_page,
+    "metrics.md": metrics_page,
     "names.md": names_page,
     "telemetry-events.md": events_page,
 }
