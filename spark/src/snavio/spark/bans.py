@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
+
 from snavio.wire.events import AbuseDetected, derived_id
 from snavio.wire.names import tenant_of
 from snavio.wire.times import format_time
@@ -20,6 +21,9 @@ class AbuseBan(msgspec.Struct, frozen=True, order=True):
     until: int
     targets: tuple[str, ...]
     violations: int
+    """Minutes times targets."""
+    minutes: int = 0
+    """Minutes with any violation."""
 
 
 class BanSink(Protocol):
@@ -55,5 +59,7 @@ def events_of(bans: Iterable[AbuseBan], owners: Mapping[str, str], *, now: float
             ban_applied_until=format_time(ban.until),
         )
         for ban in bans
-        for tenant in sorted({tenant_of(ban.source)} | {owners[target] for target in ban.targets if target in owners})
+        for tenant in sorted(
+            {tenant_of(ban.source)} | {owners[target] for target in ban.targets if target in owners}
+        )
     ]

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import msgspec
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
-from snavio.wire.stats import DISPATCHED
 
 from snavio.spark.schemas import ABUSE, VIOLATIONS
 from snavio.spark.table import partition_columns
+from snavio.wire.stats import DISPATCHED
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -64,7 +64,9 @@ def violations(minutes: DataFrame, limits: Thresholds) -> DataFrame:
         )
         & (F.col("share") > min(limits.target_share, limits.spread_share))
     )
-    over_spread = F.sum((F.col("share") > limits.spread_share).cast("int")).over(Window.partitionBy("window", "source"))
+    over_spread = F.sum((F.col("share") > limits.spread_share).cast("int")).over(
+        Window.partitionBy("window", "source")
+    )
     kind = F.when(F.col("share") > limits.target_share, "target").when(
         (F.col("share") > limits.spread_share) & (F.col("targets") >= limits.spread_targets), "spread"
     )

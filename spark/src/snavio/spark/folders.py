@@ -134,7 +134,9 @@ class BucketFolder:
         pages = self._client.get_paginator("list_objects_v2")
         for page in pages.paginate(Bucket=self._bucket, Prefix=f"{self._prefix}{below.rstrip('/')}/"):
             for found in page.get("Contents", []):
-                yield Entry(found["Key"][len(self._prefix) :], found["Size"], found["LastModified"].timestamp())
+                yield Entry(
+                    found["Key"][len(self._prefix) :], found["Size"], found["LastModified"].timestamp()
+                )
 
     def remove(self, below: str) -> None:
         """Remove a path and all below it; removing nothing is no error."""

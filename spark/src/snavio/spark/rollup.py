@@ -18,7 +18,9 @@ _WHAT = ["source", "target", "command", "service", "outcome", "bucket"]
 def rollup(counts: DataFrame) -> DataFrame:
     """Counts of single workers to one a minute: `COUNTS` to `ROLLUP`. Malformed items are left out."""
     summed = (
-        counts.where(F.col("fault").isNull()).groupBy("window", *_WHAT).agg(F.sum("count").cast("long").alias("count"))
+        counts.where(F.col("fault").isNull())
+        .groupBy("window", *_WHAT)
+        .agg(F.sum("count").cast("long").alias("count"))
     )
     return partition_columns(summed).select(*ROLLUP.fieldNames())
 
@@ -47,9 +49,9 @@ def fingerprints(items: DataFrame) -> DataFrame:
     """
     item = F.xxhash64("worker", "part", "parts", "sequence", "row_count", "digest", "service")
     return items.groupBy("window").agg(
-        F.concat_ws("-", F.count("*"), F.hex(F.bit_xor(item)), F.hex(F.bit_xor(F.hash("worker", "part", "digest")))).alias(
-            "fingerprint"
-        ),
+        F.concat_ws(
+            "-", F.count("*"), F.hex(F.bit_xor(item)), F.hex(F.bit_xor(F.hash("worker", "part", "digest")))
+        ).alias("fingerprint"),
         F.count("*").alias("items"),
         F.coalesce(F.sum("row_count"), F.lit(0)).alias("rows"),
     )

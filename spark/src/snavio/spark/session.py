@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
 from snavio.spark.source import StatsCounts, StatsItems
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
@@ -29,7 +33,13 @@ _LOCAL = {
 }
 
 
-def open_session(name: str = "snavio", *, master: str | None = None, memory: str = "2g") -> SparkSession:
+def open_session(
+    name: str = "snavio",
+    *,
+    master: str | None = None,
+    memory: str = "2g",
+    more: Mapping[str, str] | None = None,
+) -> SparkSession:
     """A session with the data sources registered. Without a master, the one `spark-submit` chose."""
     builder = SparkSession.Builder().appName(name)
     settings = dict(_SETTINGS)
@@ -38,7 +48,7 @@ def open_session(name: str = "snavio", *, master: str | None = None, memory: str
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         settings |= _LOCAL | {"spark.driver.memory": memory}
         builder = builder.master(master)
-    for key, value in settings.items():
+    for key, value in (settings | dict(more or {})).items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     for source in (StatsItems, StatsCounts):

@@ -7,28 +7,20 @@ only the attributes they come from are fetched.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
-from snavio.wire.stats import SHARDS, WINDOW_SECONDS, MalformedStats, decode_columns
 
+from snavio.spark.arrow import Batch, batch_of_columns, batch_of_rows, kinds_of, merged, numbers, words_at
 from snavio.spark.schemas import COUNTS, ITEMS
 from snavio.spark.store import Attributes, Store, query_shard
+from snavio.wire.stats import SHARDS, WINDOW_SECONDS, MalformedStats, decode_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
-
-_ARROW = {
-    "bigint": pa.int64(),
-    "int": pa.int32(),
-    "string": pa.string(),
-    "boolean": pa.bool_(),
-    "binary": pa.binary(),
-}
-_BATCH_ROWS = 32_768
 
 
 class Shard(InputPartition):
@@ -88,52 +80,46 @@ class _Reader(DataSourceReader):
     def __init__(self, store: Store, windows: Sequence[int], schema: StructType) -> None:
         self.store = store
         self.windows = windows
-        self.columns = {field.name: _ARROW[field.dataType.simpleString()] for field in schema.fields}
+        self.kinds = kinds_of(schema)
 
     def partitions(self) -> Sequence[InputPartition]:
         return [Shard(window, shard) for window in self.windows for shard in range(SHARDS)]
 
-    def _batches(self, pieces: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        if pieces:
-            yield from pa.Table.from_batches(pieces).combine_chunks().to_batches(max_chunksize=_BATCH_ROWS)
+    def read(self, partition: InputPartition) -> Iterator[Batch]:
+        assert isinstance(partition, Shard)  # noqa: S101 - Spark hands back what `partitions` made
+        return self.read_shard(partition.window, partition.shard)
 
-    def _batch(self, rows: int, values: Mapping[str, Any]) -> pa.RecordBatch:
-        arrays = [
-            value if isinstance(value, pa.Array) else pa.repeat(pa.scalar(value, kind), rows)
-            for kind, value in ((kind, values.get(name)) for name, kind in self.columns.items())
-        ]
-        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(list(self.columns.items())))
+    @abstractmethod
+    def read_shard(self, window: int, shard: int) -> Iterator[Batch]: ...
 
 
 class _ItemReader(_Reader):
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, Shard)  # noqa: S101 - Spark hands back what `partitions` made
-        known = {"window": partition.window, "shard": partition.shard}
-        attributes = [name for name in self.columns if name not in known] or ["sk"]
-        for page in query_shard(self.store, partition.window, partition.shard, attributes):
-            rows = [known | item for item in page]
-            arrays = [
-                pa.array([_fitting(row.get(name), kind) for row in rows], kind) for name, kind in self.columns.items()
-            ]
-            yield pa.RecordBatch.from_arrays(arrays, schema=pa.schema(list(self.columns.items())))
+    def read_shard(self, window: int, shard: int) -> Iterator[Batch]:
+        known: Attributes = {"window": window, "shard": shard}
+        attributes = [name for name in self.kinds if name not in known] or ["sk"]
+        for page in query_shard(self.store, window, shard, attributes):
+            yield batch_of_rows(self.kinds, [item | known for item in page])
 
 
 class _CountReader(_Reader):
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, Shard)  # noqa: S101 - Spark hands back what `partitions` made
+    def read_shard(self, window: int, shard: int) -> Iterator[Batch]:
         attributes = ["sk", "service", "row_count", "rows"]
-        for page in query_shard(self.store, partition.window, partition.shard, attributes):
-            yield from self._batches([self._item(partition.window, item) for item in page])
+        for page in query_shard(self.store, window, shard, attributes):
+            yield from merged([self._item(window, item) for item in page])
 
-    def _item(self, window: int, item: Attributes) -> pa.RecordBatch:
+    def _item(self, window: int, item: Attributes) -> Batch:
         try:
             return self._counts(window, item)
         except MalformedStats as fault:
             raw = item.get("rows")
-            set_aside = {"item": item.get("sk"), "fault": str(fault), "raw": raw if isinstance(raw, bytes) else None}
-            return self._batch(1, {"window": window, **set_aside})
+            set_aside = {
+                "item": item.get("sk"),
+                "fault": str(fault),
+                "raw": raw if isinstance(raw, bytes) else None,
+            }
+            return batch_of_columns(self.kinds, 1, {"window": window, **set_aside})
 
-    def _counts(self, window: int, item: Attributes) -> pa.RecordBatch:
+    def _counts(self, window: int, item: Attributes) -> Batch:
         service, rows = item.get("service"), item.get("rows")
         if service not in ("fast", "slow"):
             raise MalformedStats(f"The service is neither fast nor slow but {service!r}.")
@@ -142,27 +128,14 @@ class _CountReader(_Reader):
         c = decode_columns(rows)
         if item.get("row_count") != len(c.count):
             raise MalformedStats(f"The item says {item.get('row_count')} rows and holds {len(c.count)}.")
-        words = pa.array(c.words, pa.string())
         values: dict[str, Any] = {"window": window, "service": service}
-        for name in ("source", "target", "command", "outcome"):
-            if name in self.columns:
-                values[name] = words.take(pa.array(getattr(c, name), pa.int32()))
-        values["bucket"] = pa.array(c.bucket, pa.int32())
-        values["count"] = pa.array(c.count, pa.int64())
-        return self._batch(len(c.count), values)
-
-
-def _fitting(value: object, kind: pa.DataType) -> Any:
-    """A value of the column's type, or None: one bad attribute must not stop the reading of the others."""
-    match value:
-        case bool():
-            return value if kind == pa.bool_() else None
-        case int() if pa.types.is_integer(kind):
-            return value if value.bit_length() < kind.bit_width else None
-        case str() if kind == pa.string():
-            return value
-        case _:
-            return None
+        indices = {"source": c.source, "target": c.target, "command": c.command, "outcome": c.outcome}
+        values |= {name: words_at(c.words, at) for name, at in indices.items() if name in self.kinds}
+        plain = {"bucket": c.bucket, "count": c.count}
+        values |= {
+            name: numbers(held, self.kinds[name]) for name, held in plain.items() if name in self.kinds
+        }
+        return batch_of_columns(self.kinds, len(c.count), values)
 
 
 def read_items(spark: SparkSession, store: Store, windows: Sequence[int]) -> DataFrame:

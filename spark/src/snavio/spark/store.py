@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeAlias, cast
 import botocore.session
 import msgspec
 from botocore.config import Config
+
 from snavio.wire.stats import partition_key
 
 Attribute: TypeAlias = str | int | float | bool | bytes | None
@@ -40,11 +41,15 @@ def client_of(region: str | None, endpoint_url: str | None) -> DynamoDB:
         "dynamodb",
         region_name=region,
         endpoint_url=endpoint_url,
-        config=Config(retries={"mode": "standard", "total_max_attempts": 8}, connect_timeout=5, read_timeout=30),
+        config=Config(
+            retries={"mode": "standard", "total_max_attempts": 8}, connect_timeout=5, read_timeout=30
+        ),
     )
 
 
-def query_shard(store: Store, window: int, shard: int, attributes: Sequence[str]) -> Iterator[list[Attributes]]:
+def query_shard(
+    store: Store, window: int, shard: int, attributes: Sequence[str]
+) -> Iterator[list[Attributes]]:
     """The items of one shard of one window, a page at a time, with only the attributes asked for."""
     client = client_of(store.region, store.endpoint_url)
     names = {f"#{i}": name for i, name in enumerate(attributes)}

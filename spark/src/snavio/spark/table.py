@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from snavio.spark.folders import Folder
+    from snavio.spark.folders import Entry, Folder
 
 DAY_SECONDS = 86_400
 HOUR_SECONDS = 3_600
@@ -57,6 +57,13 @@ class Manifest(msgspec.Struct, frozen=True):
         return Manifest([kept for kept in after.commits if id(kept) in in_force])
 
 
+class Staged(msgspec.Struct, frozen=True):
+    """Rows written and not yet in force."""
+
+    run: str
+    periods: dict[int, str]
+
+
 class LakeTable:
     """A table at `<folder>/<name>`. One writer at a time; readers need not care."""
 
@@ -84,7 +91,9 @@ class LakeTable:
             manifest = self._manifest(day)
             live = manifest.live()
             for commit in manifest.commits:
-                wanted = [period for period in commit.periods if start <= period < end and live[period] is commit]
+                wanted = [
+                    period for period in commit.periods if start <= period < end and live[period] is commit
+                ]
                 if wanted and commit.files:
                     folders = tuple({self._bin_path(period) for period in wanted})
                     files += [path for path in commit.files if path.startswith(folders)]
@@ -103,33 +112,46 @@ class LakeTable:
         if dead:
             # A corrected period stays in the file it was first written with, where it no longer counts.
             path = F.col("_metadata.file_path")
-            stale = (path.contains(f"/run={run}/") & F.col("window").isin(periods) for run, periods in dead.items())
+            stale = (
+                path.contains(f"/run={run}/") & F.col("window").isin(periods) for run, periods in dead.items()
+            )
             kept = kept.where(~reduce(lambda one, other: one | other, stale))
         return kept.select(*self.schema.fieldNames())
 
-    def replace(self, frame: DataFrame, fingerprints: Mapping[int, str], *, now: float, step: str = "") -> None:
-        """Make these periods what the frame says, and no others; a period without rows in it becomes empty.
+    def stage(self, frame: DataFrame, fingerprints: Mapping[int, str], *, step: str = "") -> Staged:
+        """Write the rows of these periods where nobody sees them yet; `commit` puts them in force.
 
-        `step` sets apart commits that hold the same periods in another form.
+        `step` sets apart stages that hold the same periods in another form.
         """
-        if not fingerprints:
-            return
-        run = _run_id(fingerprints, step)
-        columns = self.schema.fieldNames()
-        (
-            frame.select(*columns, F.lit(run).alias("run"))
-            .write.mode("overwrite")
-            .partitionBy(*self._partitions, "run")
-            .parquet(f"{self._folder.uri}/{self.name}")
-        )
-        for day in sorted({_day(period) for period in fingerprints}):
-            below = f"{self.name}/date={day}"
-            entries = list(self._folder.entries(below))
-            files = [entry.path for entry in entries if f"/run={run}/" in entry.path and _is_data(entry.path)]
-            periods = {period: held for period, held in fingerprints.items() if _day(period) == day}
-            manifest = self._manifest(day).with_commit(Commit(run, files, periods))
+        run = combined([*fingerprints.items(), (-1, step)])
+        if fingerprints:
+            (
+                frame.select(*self.schema.fieldNames(), F.lit(run).alias("run"))
+                .write.mode("overwrite")
+                .partitionBy(*self._partitions, "run")
+                .parquet(f"{self._folder.uri}/{self.name}")
+            )
+        return Staged(run, dict(fingerprints))
+
+    def commit(self, staged: Staged, *, now: float) -> None:
+        """Make the staged periods what their rows say, and no others; a period without rows becomes empty."""
+        for day in sorted({_day(period) for period in staged.periods}):
+            entries = list(self._folder.entries(f"{self.name}/date={day}"))
+            files = [
+                entry.path
+                for entry in entries
+                if f"/run={staged.run}/" in entry.path and _is_data(entry.path)
+            ]
+            periods = {period: held for period, held in staged.periods.items() if _day(period) == day}
+            manifest = self._manifest(day).with_commit(Commit(staged.run, files, periods))
             self._folder.write(self._manifest_path(day), msgspec.json.encode(manifest))
-            self._sweep(manifest, {entry.path: entry.modified for entry in entries}, now - GRACE_SECONDS)
+            self._sweep(manifest, entries, now - GRACE_SECONDS)
+
+    def replace(
+        self, frame: DataFrame, fingerprints: Mapping[int, str], *, now: float, step: str = ""
+    ) -> None:
+        """Stage and commit."""
+        self.commit(self.stage(frame, fingerprints, step=step), now=now)
 
     def crowded(self, start: int, end: int, *, most_commits: int = 1) -> list[int]:
         """The bins (hours, or days) within [start, end) whose rows are scattered over more commits than that."""
@@ -138,9 +160,13 @@ class LakeTable:
         for day in _days(start, end):
             for period, commit in self._manifest(day).live().items():
                 commits.setdefault(period // size * size, set()).add(commit.run)
-        return sorted(at for at, runs in commits.items() if start <= at <= end - size and len(runs) > most_commits)
+        return sorted(
+            at for at, runs in commits.items() if start <= at <= end - size and len(runs) > most_commits
+        )
 
-    def compact(self, spark: SparkSession, start: int, end: int, *, now: float, most_commits: int = 1) -> list[int]:
+    def compact(
+        self, spark: SparkSession, start: int, end: int, *, now: float, most_commits: int = 1
+    ) -> list[int]:
         """Write each crowded bin of [start, end) again as one file; returns those bins. The rows stay the same."""
         bins = self.crowded(start, end, most_commits=most_commits)
         for at in bins:
@@ -161,11 +187,11 @@ class LakeTable:
         body = self._folder.read(self._manifest_path(day))
         return Manifest() if body is None else msgspec.json.decode(body, type=Manifest)
 
-    def _sweep(self, manifest: Manifest, modified: Mapping[str, float], before: float) -> None:
+    def _sweep(self, manifest: Manifest, entries: Iterable[Entry], before: float) -> None:
         referred = {path for commit in manifest.commits for path in commit.files}
-        for path, at in modified.items():
-            if path not in referred and at < before:
-                self._folder.remove(path)
+        for entry in entries:
+            if entry.path not in referred and entry.modified < before:
+                self._folder.remove(entry.path)
 
 
 def partition_columns(frame: DataFrame) -> DataFrame:
@@ -178,10 +204,6 @@ def combined(fingerprints: Iterable[tuple[int, str]]) -> str:
     """One fingerprint for what was computed from several periods."""
     text = "\n".join(f"{period} {held}" for period, held in sorted(fingerprints))
     return hashlib.sha256(text.encode()).hexdigest()[:24]
-
-
-def _run_id(fingerprints: Mapping[int, str], step: str) -> str:
-    return combined([*fingerprints.items(), (-1, step)])
 
 
 def _day(period: int) -> str:

@@ -1,0 +1,246 @@
+"""The fairness audit: what the feed has that the lake has not, then who abused, then what follows from it.
+
+A run reads the windows that closed since the last one and, again, those late data may still reach. Windows whose items
+are as they were cost one small query and nothing more. Each step makes the same of the same data, and the watermark is
+moved last, so a run killed anywhere is simply done again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+import msgspec
+from pyspark.sql import Observation
+from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+from pyspark.sql.types import StructType
+
+from snavio.spark.bans import AbuseBan, BanSink, events_of, in_force
+from snavio.spark.dominance import Thresholds, abuse, violations
+from snavio.spark.rollup import faults, feed, fingerprints, rollup
+from snavio.spark.schemas import ABUSE
+from snavio.spark.session import size_shuffles
+from snavio.spark.source import read_counts, read_items
+from snavio.spark.table import HOUR_SECONDS, combined, partition_columns
+from snavio.wire.stats import RETENTION_SECONDS, WINDOW_SECONDS, window_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from snavio.spark.lake import Lake
+    from snavio.spark.store import Store
+
+STATE = "_state/audit.json"
+Tell: TypeAlias = Callable[[str], None]
+
+
+class Lateness(msgspec.Struct, frozen=True, kw_only=True):
+    """Which windows a run looks at."""
+
+    settle_seconds: int = 15
+    """How long after a window closed its items are waited for before it is first read."""
+    windows: int = 10
+    """How many windows before the watermark are looked at again."""
+    most_windows: int = 360
+    """How many windows one run takes at most; after an outage, several runs catch up."""
+
+
+class State(msgspec.Struct, frozen=True):
+    """How far the audit has come."""
+
+    audited_until: int
+    """Every window before this one has been audited at least once."""
+
+
+class Audited(msgspec.Struct, frozen=True, kw_only=True):
+    """What one run found and did."""
+
+    start: int
+    end: int
+    changed: int
+    items: int
+    rows: int
+    malformed: int
+    abusers: list[str]
+    banned: list[str]
+    events: int
+    compacted: int
+    behind: int
+    """Windows still to be read by the next run."""
+
+
+class Feed(Protocol):
+    """Where items and counts of windows come from."""
+
+    def items(self, windows: list[int]) -> DataFrame:
+        """The items of these windows, as `ITEMS`."""
+        ...
+
+    def counts(self, windows: list[int]) -> DataFrame:
+        """The counts of these windows, as `COUNTS`."""
+        ...
+
+
+class StoreFeed:
+    """The feed in the aggregation store."""
+
+    def __init__(self, spark: SparkSession, store: Store) -> None:
+        self._spark = spark
+        self._store = store
+
+    def items(self, windows: list[int]) -> DataFrame:
+        """The items of these windows, as `ITEMS`."""
+        return read_items(self._spark, self._store, windows)
+
+    def counts(self, windows: list[int]) -> DataFrame:
+        """The counts of these windows, as `COUNTS`."""
+        return read_counts(self._spark, self._store, windows)
+
+
+def plan(now: float, state: State | None, lateness: Lateness) -> tuple[int, int, int]:
+    """The windows to look at, [start, end), and how many more have closed since."""
+    closed = window_of(now - lateness.settle_seconds)
+    # What the store may already have let go of must not be mistaken for an empty window.
+    oldest = window_of(now - RETENTION_SECONDS) + HOUR_SECONDS
+    watermark = state.audited_until if state else closed
+    start = max(watermark - lateness.windows * WINDOW_SECONDS, oldest)
+    end = min(closed, max(watermark, start) + lateness.most_windows * WINDOW_SECONDS)
+    return start, max(start, end), max(0, closed - end) // WINDOW_SECONDS
+
+
+def audit(
+    spark: SparkSession,
+    feed_of: Feed,
+    lake: Lake,
+    sink: BanSink,
+    *,
+    now: float,
+    limits: Thresholds | None = None,
+    lateness: Lateness | None = None,
+    tell: Tell = lambda _: None,
+) -> Audited:
+    """One run."""
+    limits = limits or Thresholds()
+    body = lake.folder.read(STATE)
+    state = msgspec.json.decode(body, type=State) if body else None
+    start, end, behind = plan(now, state, lateness or Lateness())
+    windows = list(range(start, end, WINDOW_SECONDS))
+    tell(f"looking at {len(windows)} windows")
+    seen = {row["window"]: row for row in _collect(fingerprints(feed_of.items(windows)))} if windows else {}
+    known = lake.minutes.fingerprints(start, end)
+    changed = {
+        window: row["fingerprint"] for window, row in seen.items() if known.get(window) != row["fingerprint"]
+    }
+    rows = sum(seen[window]["rows"] for window in changed)
+    malformed = 0
+    if changed:
+        tell(f"rolling up {rows} rows of {len(changed)} windows")
+        size_shuffles(spark, rows)
+        malformed = store_windows(feed_of, lake, changed, now=now)
+    slots = stale_slots(lake, limits, start, end)
+    bans = find_abuse(spark, lake, limits, slots)
+    acting = in_force(bans, now)
+    events = events_of(
+        acting, sink.owners(t for ban in acting for t in ban.targets) if acting else {}, now=now
+    )
+    if acting:
+        tell(f"banning {', '.join(ban.source for ban in acting)}")
+        sink.apply(acting, events, now=now)
+    # After the sink, since the fingerprints of this table are what says that a ban window was acted on.
+    lake.abuse.replace(_abuse_frame(spark, bans), slots, now=now)
+    compacted = compact(spark, lake, start, now=now)
+    lake.folder.write(STATE, msgspec.json.encode(State(max(end, state.audited_until if state else 0))))
+    return Audited(
+        start=start,
+        end=end,
+        changed=len(changed),
+        items=sum(seen[window]["items"] for window in changed),
+        rows=rows,
+        malformed=malformed,
+        abusers=sorted({ban.source for ban in bans}),
+        banned=sorted({ban.source for ban in acting}),
+        events=len(events),
+        compacted=compacted,
+        behind=behind,
+    )
+
+
+def store_windows(feed_of: Feed, lake: Lake, changed: dict[int, str], *, now: float) -> int:
+    """Bring these windows of the lake up to date; returns how many items were malformed and set aside."""
+    windows = sorted(changed)
+    lake.feed.replace(feed(feed_of.items(windows)), changed, now=now)
+    counting = Observation()
+    counts = feed_of.counts(windows)
+    staged = lake.minutes.stage(
+        rollup(counts.observe(counting, F.count("fault").alias("malformed"))), changed
+    )
+    malformed = int(counting.get["malformed"])
+    if malformed or lake.faults.fingerprints(windows[0], windows[-1] + WINDOW_SECONDS):
+        lake.faults.replace(faults(counts), changed, now=now)
+    # Last, since the fingerprints of this table are what says that a window is done.
+    lake.minutes.commit(staged, now=now)
+    return malformed
+
+
+def stale_slots(lake: Lake, limits: Thresholds, start: int, end: int) -> dict[int, str]:
+    """The ban windows that reach into [start, end) and have changed since they were last acted on."""
+    length = limits.ban_window_seconds
+    start, end = start // length * length, -(-end // length) * length
+    held = lake.minutes.fingerprints(start, end)
+    marks = {
+        slot: combined((window, mark) for window, mark in held.items() if slot <= window < slot + length)
+        for slot in {window // length * length for window in held}
+    }
+    acted_on = lake.abuse.fingerprints(start, end)
+    return {slot: mark for slot, mark in marks.items() if acted_on.get(slot) != mark}
+
+
+def find_abuse(spark: SparkSession, lake: Lake, limits: Thresholds, slots: Iterable[int]) -> list[AbuseBan]:
+    """The abuse in these ban windows."""
+    wanted = sorted(slots)
+    if not wanted:
+        return []
+    minutes = lake.minutes.read(spark, wanted[0], wanted[-1] + limits.ban_window_seconds)
+    found = abuse(violations(minutes, limits), limits).where(F.col("window").isin(wanted))
+    return sorted(
+        AbuseBan(
+            row["source"],
+            row["window"],
+            row["until"],
+            tuple(row["targets"]),
+            row["violations"],
+            row["minutes"],
+        )
+        for row in _collect(found)
+    )
+
+
+def compact(spark: SparkSession, lake: Lake, before: int, *, now: float, hours: int = 3) -> int:
+    """Write hours that late data no longer reaches as one file each; returns how many."""
+    end = before // HOUR_SECONDS * HOUR_SECONDS
+    tables = (lake.minutes, lake.feed, lake.abuse)
+    return sum(len(table.compact(spark, end - hours * HOUR_SECONDS, end, now=now)) for table in tables)
+
+
+def every(
+    seconds: float, *, clock: Callable[[], float] = time.time, sleep: Callable[[float], None] = time.sleep
+) -> Iterator[float]:
+    """The times at which to run: at once, then at multiples of the period; runs that took longer are not made up."""
+    while True:
+        now = clock()
+        yield now
+        due = (now // seconds + 1) * seconds
+        sleep(max(0.0, due - clock()))
+
+
+def _abuse_frame(spark: SparkSession, bans: Iterable[AbuseBan]) -> DataFrame:
+    rows = [
+        (ban.window, ban.source, list(ban.targets), ban.violations, ban.minutes, ban.until) for ban in bans
+    ]
+    return partition_columns(spark.createDataFrame(rows, StructType(ABUSE.fields[:6])))
+
+
+def _collect(frame: DataFrame) -> list[Any]:
+    """The rows of a frame known to be small."""
+    return frame.collect()

@@ -1,0 +1,24 @@
+"""The tables of the lake, by name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from snavio.spark.schemas import ABUSE, COARSE, FAULTS, FEED, ROLLUP
+from snavio.spark.table import LakeTable
+
+if TYPE_CHECKING:
+    from snavio.spark.folders import Folder
+
+
+class Lake:
+    """Everything the jobs keep. The audit writes minutes, feed, faults and abuse; the reports write the rest."""
+
+    def __init__(self, folder: Folder) -> None:
+        self.folder = folder
+        self.minutes = LakeTable(folder, "minutes", ROLLUP)
+        self.feed = LakeTable(folder, "feed", FEED)
+        self.faults = LakeTable(folder, "faults", FAULTS)
+        self.abuse = LakeTable(folder, "abuse", ABUSE)
+        self.hours = LakeTable(folder, "hours", COARSE)
+        self.days = LakeTable(folder, "days", COARSE)
