@@ -81,7 +81,7 @@ class CacheMetrics:
     def refresh_failed(self, error: SnavioError) -> None:
         """It could not be brought up to date."""
         self.last_failure = str(error)
-        self._log.warning(LogEvent.REFRESH_FAILED, error=str(error))
+        self._log.warning(LogEvent.REFRESH_FAILED, error=error)
         for cache, *_ in self._caches:
             self._telemetry.measure(metrics.CACHE_REFRESH_FAILED, cache=cache)
 

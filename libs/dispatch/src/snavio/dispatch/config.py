@@ -20,7 +20,9 @@ def _seconds(variable: str, description: str) -> Meta:
 class DispatchConfig(CommonConfig, frozen=True, kw_only=True):
     """How long what is remembered may be relied on, and how dispatching is done."""
 
-    refresh_seconds: Annotated[float, _seconds("REFRESH_SECONDS", "Time between two reads of the changelog")] = 1.0
+    refresh_seconds: Annotated[
+        float, _seconds("REFRESH_SECONDS", "Time between two reads of the changelog")
+    ] = 1.0
     load_segments: Annotated[
         int,
         Meta(
@@ -39,9 +41,15 @@ class DispatchConfig(CommonConfig, frozen=True, kw_only=True):
             extra={"env": ["SNAVIO_REGISTRY_TTL_JITTER"]},
         ),
     ] = 0.1
-    routing_fresh_seconds: Annotated[float, _seconds("ROUTING_FRESH_SECONDS", "Age at which routes turn stale")] = 300.0
-    routing_stale_seconds: Annotated[float, _seconds("ROUTING_STALE_SECONDS", "Age at which routes expire")] = 600.0
-    keys_fresh_seconds: Annotated[float, _seconds("KEYS_FRESH_SECONDS", "Age at which keys turn stale")] = 60.0
+    routing_fresh_seconds: Annotated[
+        float, _seconds("ROUTING_FRESH_SECONDS", "Age at which routes turn stale")
+    ] = 300.0
+    routing_stale_seconds: Annotated[
+        float, _seconds("ROUTING_STALE_SECONDS", "Age at which routes expire")
+    ] = 600.0
+    keys_fresh_seconds: Annotated[float, _seconds("KEYS_FRESH_SECONDS", "Age at which keys turn stale")] = (
+        60.0
+    )
     keys_stale_seconds: Annotated[float, _seconds("KEYS_STALE_SECONDS", "Age at which keys expire")] = 180.0
     critical_fresh_seconds: Annotated[
         float, _seconds("CRITICAL_FRESH_SECONDS", "Age at which critical grants turn stale")
@@ -55,8 +63,12 @@ class DispatchConfig(CommonConfig, frozen=True, kw_only=True):
     moderate_stale_seconds: Annotated[
         float, _seconds("MODERATE_STALE_SECONDS", "Age at which moderate grants expire")
     ] = 20.0
-    low_fresh_seconds: Annotated[float, _seconds("LOW_FRESH_SECONDS", "Age at which low grants turn stale")] = 30.0
-    low_stale_seconds: Annotated[float, _seconds("LOW_STALE_SECONDS", "Age at which low grants expire")] = 90.0
+    low_fresh_seconds: Annotated[
+        float, _seconds("LOW_FRESH_SECONDS", "Age at which low grants turn stale")
+    ] = 30.0
+    low_stale_seconds: Annotated[float, _seconds("LOW_STALE_SECONDS", "Age at which low grants expire")] = (
+        90.0
+    )
     dispatch_mode: Annotated[
         DispatchMode,
         Meta(

@@ -30,7 +30,20 @@ C = TypeVar("C", bound=CommonConfig)
 
 PREFIX = "SNAVIO_"
 SERVICES = ("shield", "fast", "slow", "outbox", "monitor", "gateway")
-FOREIGN = (*SERVICES, "aws", "bench", "bus", "cli", "demo", "embedded", "sdk", "spark", "test")
+FOREIGN = (
+    *SERVICES,
+    "aws",
+    "bench",
+    "bus",
+    "cli",
+    "demo",
+    "dispatch",
+    "embedded",
+    "registry",
+    "sdk",
+    "spark",
+    "test",
+)
 """First words of variables that belong to some other part of Snavio and so are never unknown."""
 
 _SHOWN = 60

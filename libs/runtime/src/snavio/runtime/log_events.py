@@ -41,6 +41,7 @@ class LogEvent(StrEnum):
 
     REFRESH_FAILED = "cache.refresh_failed"
     CACHE_LOADED = "cache.loaded"
+    CACHE_REFRESHED = "cache.refreshed"
     SNAPSHOT_LOADED = "snapshot.loaded"
     SNAPSHOT_REFUSED = "snapshot.refused"
     SNAPSHOT_PUBLISHED = "snapshot.published"

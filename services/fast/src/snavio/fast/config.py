@@ -15,13 +15,21 @@ class FastConfig(DispatchConfig, frozen=True, kw_only=True):
     """How commands are delivered from warm memory."""
 
     lease_seconds: Annotated[float, Meta(ge=1, le=60, description="The longest a token lease is used")] = 30.0
-    lease_horizon_seconds: Annotated[float, Meta(gt=0, description="How much demand one lease should cover")] = 2.0
+    lease_horizon_seconds: Annotated[
+        float, Meta(gt=0, description="How much demand one lease should cover")
+    ] = 2.0
     prefetchers: Annotated[
         int, Meta(ge=1, description="Workers that may prefetch for one (target, command) in the same second")
     ] = 5
-    seen_ids: Annotated[int, Meta(ge=0, description="Ids of strict commands remembered by one worker")] = 100_000
-    seen_seconds: Annotated[float, Meta(gt=0, description="How long one worker remembers a strict command")] = 300.0
-    send_timeout_seconds: Annotated[float, Meta(gt=0, description="Time limit for one send to a target")] = 5.0
+    seen_ids: Annotated[int, Meta(ge=0, description="Ids of strict commands remembered by one worker")] = (
+        100_000
+    )
+    seen_seconds: Annotated[
+        float, Meta(gt=0, description="How long one worker remembers a strict command")
+    ] = 300.0
+    send_timeout_seconds: Annotated[float, Meta(gt=0, description="Time limit for one send to a target")] = (
+        5.0
+    )
 
     @property
     def lease_policy(self) -> LeasePolicy:

@@ -139,9 +139,7 @@ class FastHandler:
                     group.start_soon(self._send, work, queue, sends)
 
     async def _send(self, work: _Work, queue: str, sends: list[tuple[int, Admitted, Route]]) -> None:
-        messages = [
-            target_message(command, path="fast", at_text=work.now_text) for _, command, _ in sends
-        ]
+        messages = [target_message(command, path="fast", at_text=work.now_text) for _, command, _ in sends]
         answers = await self._delivery.send(queue, messages)
         at = self._clock()
         at_text = format_time(at)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from snavio.dispatch.delivery import Delivery
 from snavio.dispatch.lease_book import LeaseBook
 from snavio.dispatch.limit_store import LimitStore
+from snavio.dispatch.revocations import report_slipped
 from snavio.dispatch.stats_feed import StatsFeed
 from snavio.dispatch.wiring import wire_base
 from snavio.domain.dedupe import SeenIds
 from snavio.domain.fairness import FairnessWindows
 from snavio.fast.config import FastConfig
 from snavio.fast.handler import FastHandler
-from snavio.dispatch.revocations import report_slipped
 from snavio.fast.state import WarmState
 from snavio.registry.uses import GrantUses
 from snavio.runtime.worker import Worker

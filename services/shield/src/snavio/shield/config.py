@@ -19,7 +19,9 @@ class ShieldConfig(DispatchConfig, frozen=True, kw_only=True):
     skew_near_limit: Annotated[
         float, Meta(gt=0, le=1, description="Part of the replay window from which a skew is reported")
     ] = 0.8
-    skew_sample_rate: Annotated[float, Meta(ge=0, le=1, description="Part of messages whose skew is sampled")] = 0.01
+    skew_sample_rate: Annotated[
+        float, Meta(ge=0, le=1, description="Part of messages whose skew is sampled")
+    ] = 0.01
     key_expiry_warning_seconds: Annotated[
         float, Meta(gt=0, description="How long before a key ends its continued use is alarming")
     ] = 24 * 3600.0

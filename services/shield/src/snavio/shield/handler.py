@@ -136,8 +136,8 @@ class ShieldHandler:
         self, command: Admitted, message: Received, key: KeyReport, now: float, events: list[Event]
     ) -> None:
         self._telemetry.measure(metrics.LEGACY_KEY_USED)
-        for report in self._key_reports.due(command.source, key, now):
-            events.append(key_event(command, message.id, report, now))
+        due = self._key_reports.due(command.source, key, now)
+        events.extend(key_event(command, message.id, report, now) for report in due)
 
     def _count_refusal(self, reason: str) -> None:
         self._telemetry.measure(metrics.COMMANDS, service="shield", outcome="invalid", reason=reason)

@@ -69,7 +69,9 @@ class Claims:
                 )
                 case.outcome = _DONE
             case Wait():
-                case.outcome = Retry("its id is claimed by another", min(verdict.seconds, _LONGEST_WAIT_SECONDS))
+                case.outcome = Retry(
+                    "its id is claimed by another", min(verdict.seconds, _LONGEST_WAIT_SECONDS)
+                )
 
     async def conclude(self, cases: list[Case]) -> None:
         """Commit the claims of what was sent, and let go of those certainly not sent."""
@@ -77,7 +79,9 @@ class Claims:
             for case in cases:
                 if case.claim is None or case.maybe_sent:
                     continue
-                group.start_soon(self._commit if case.sent_at is not None else self._release, case, case.claim)
+                group.start_soon(
+                    self._commit if case.sent_at is not None else self._release, case, case.claim
+                )
 
     async def _commit(self, case: Case, claim: Held) -> None:
         try:
@@ -86,9 +90,7 @@ class Claims:
             # Left claimed: when the message returns it takes its own claim over and marks the delivery.
             case.outcome = Retry(f"its delivery could not be committed: {error}")
         else:
-            self._telemetry.measure(
-                metrics.DEDUP_LATENCY, (self._clock() - case.command.received_at) * 1000
-            )
+            self._telemetry.measure(metrics.DEDUP_LATENCY, (self._clock() - case.command.received_at) * 1000)
 
     async def _release(self, case: Case, claim: Held) -> None:
         try:

@@ -16,15 +16,25 @@ from snavio.domain.fairness import GlobalBanPolicy
 class SlowConfig(DispatchConfig, frozen=True, kw_only=True):
     """How commands are delivered with authority."""
 
-    dedupe_seconds: Annotated[float, Meta(gt=0, description="How long ids of strict commands are remembered")] = 300.0
+    dedupe_seconds: Annotated[
+        float, Meta(gt=0, description="How long ids of strict commands are remembered")
+    ] = 300.0
     claim_seconds: Annotated[
         float, Meta(gt=0, description="How long a claim on an id is respected before it counts as abandoned")
     ] = 30.0
     delivery_attempts: Annotated[int, Meta(ge=1, le=15, description="How often a delivery is tried")] = 6
-    delivery_backoff_seconds: Annotated[float, Meta(gt=0, description="Wait after the first failed delivery")] = 1.0
-    send_timeout_seconds: Annotated[float, Meta(gt=0, description="Time limit for one send to a target")] = 10.0
-    global_ban_after: Annotated[int, Meta(ge=1, description="Warm-path bans that become a ban everywhere")] = 3
-    global_ban_within_seconds: Annotated[float, Meta(gt=0, description="Period in which they must fall")] = 600.0
+    delivery_backoff_seconds: Annotated[
+        float, Meta(gt=0, description="Wait after the first failed delivery")
+    ] = 1.0
+    send_timeout_seconds: Annotated[float, Meta(gt=0, description="Time limit for one send to a target")] = (
+        10.0
+    )
+    global_ban_after: Annotated[
+        int, Meta(ge=1, description="Warm-path bans that become a ban everywhere")
+    ] = 3
+    global_ban_within_seconds: Annotated[float, Meta(gt=0, description="Period in which they must fall")] = (
+        600.0
+    )
     global_ban_seconds: Annotated[float, Meta(gt=0, description="How long a ban everywhere lasts")] = 600.0
 
     @property

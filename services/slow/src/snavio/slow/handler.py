@@ -132,14 +132,16 @@ class SlowHandler:
 
     async def _count_bans(self, cases: list[Case]) -> None:
         """Count each new ban. It is bookkeeping: a command does not wait for it."""
-        reports = {case.escalated.dominance.ban_id: case for case in cases if case.escalated.dominance is not None}
+        reports = {
+            case.escalated.dominance.ban_id: case for case in cases if case.escalated.dominance is not None
+        }
         for case in reports.values():
             if case.escalated.dominance is None:
                 continue
             try:
                 placed = await self._bans.note(case.command, case.escalated.dominance)
             except SnavioError as error:
-                self._log.warning(LogEvent.TASK_TOLERATED, task="count-bans", error=str(error))
+                self._log.warning(LogEvent.TASK_TOLERATED, task="count-bans", error=error)
                 continue
             if placed is not None:
                 self._telemetry.measure(metrics.BANS, scope="global")
