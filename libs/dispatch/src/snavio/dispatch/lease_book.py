@@ -14,6 +14,7 @@ from snavio.domain.lease import Demand, Lease, LeasePolicy, lease_size
 from snavio.domain.models import RateLimit, Route
 
 _IDLE_SECONDS = 60.0
+_PAUSE_SECONDS = 0.05
 
 
 class _Line:
@@ -87,15 +88,19 @@ class LeaseBook:
         while True:
             await self._wake.wait()
             self._wake = anyio.Event()
-            now = self._clock()
-            due = [line for line in self._lines.values() if line.wanted and now >= line.not_before]
-            async with anyio.create_task_group() as group:
-                for line in due:
-                    group.start_soon(self._prefetch, line)
-            self._forget_idle(now)
+            await self.prefetch_due()
             if any(line.wanted for line in self._lines.values()):
-                await anyio.sleep(0.05)
+                await anyio.sleep(_PAUSE_SECONDS)
                 self._wake.set()
+
+    async def prefetch_due(self) -> None:
+        """Prefetch once for whatever is wanted now."""
+        now = self._clock()
+        async with anyio.create_task_group() as group:
+            for line in self._lines.values():
+                if line.wanted and now >= line.not_before:
+                    group.start_soon(self._prefetch, line)
+        self._forget_idle(now)
 
     async def _prefetch(self, line: _Line) -> None:
         now = self._clock()

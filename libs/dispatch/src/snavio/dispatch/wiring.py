@@ -30,9 +30,13 @@ class Base(msgspec.Struct, frozen=True):
         return self.aws.queues.url_of(self.names.queue_arn(name))
 
 
-async def wire_base(config: DispatchConfig, worker: Worker) -> Base:
-    """Open AWS, keep the registry current in the background, and record notices as they come."""
-    aws = await worker.enter(open_aws(region=config.region, endpoint_url=config.endpoint))
+async def enter_aws(config: DispatchConfig, worker: Worker) -> Aws:
+    """AWS, open for as long as the worker lives."""
+    return await worker.enter(open_aws(region=config.region, endpoint_url=config.endpoint))
+
+
+def wire_base(aws: Aws, config: DispatchConfig, worker: Worker) -> Base:
+    """Keep the registry current in the background, and record notices as they come."""
     names = config.names
     ttls = config.ttls.jittered(worker.roll() * config.ttl_jitter)
     observer = CacheMetrics(worker.telemetry, worker.log, ttls)

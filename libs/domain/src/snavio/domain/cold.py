@@ -42,13 +42,12 @@ class Refresh(msgspec.Struct, frozen=True, tag=True):
 Eligibility: TypeAlias = Refusal | Eligible | Refresh
 
 
-def examine(escalated: Escalated, registry: RegistryView, *, as_of: float, now: float) -> Eligibility:
+def examine(escalated: Escalated, registry: RegistryView, *, current: bool, now: float) -> Eligibility:
     """What the registry says of a command.
 
-    A refusal must rest on a registry at least as new as the escalation; a permission on one that has not expired.
+    A refusal must rest on a registry read since the escalation (`current`); a permission on one that has not expired.
     """
     command = escalated.command
-    current = as_of >= escalated.escalated_at
     if not current and registry.routing_phase(now) is Phase.EXPIRED:
         return Refresh()
     route = registry.route(command.target, command.name, now)

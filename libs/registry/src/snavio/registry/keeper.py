@@ -116,9 +116,9 @@ class Keeper:
         return await self.refresh_since(self._clock())
 
     async def refresh_since(self, moment: float) -> bool:
-        """Make sure the registry is current as of this moment or later."""
+        """Make sure the registry has been read since this moment."""
         async with self._refreshing:
-            if self.registry.as_of >= moment:
+            if self.registry.as_of > moment:
                 return True
             started = self._clock()
             age = started - self.registry.as_of

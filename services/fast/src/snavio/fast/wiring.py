@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from snavio.aws.boto.session import Aws
 from snavio.dispatch.delivery import Delivery
 from snavio.dispatch.lease_book import LeaseBook
 from snavio.dispatch.limit_store import LimitStore
 from snavio.dispatch.revocations import report_slipped
 from snavio.dispatch.stats_feed import StatsFeed
-from snavio.dispatch.wiring import wire_base
+from snavio.dispatch.wiring import enter_aws, wire_base
 from snavio.domain.dedupe import SeenIds
 from snavio.domain.fairness import FairnessWindows
 from snavio.fast.config import FastConfig
@@ -18,9 +19,14 @@ from snavio.runtime.worker import Worker
 
 
 async def wire(config: FastConfig, worker: Worker) -> None:
+    """Put fast together on AWS."""
+    wire_on(await enter_aws(config, worker), config, worker)
+
+
+def wire_on(aws: Aws, config: FastConfig, worker: Worker) -> None:
     """Consume the fast queue, with leases and the registry replenished in the background."""
-    base = await wire_base(config, worker)
-    names, aws, now = base.names, base.aws, worker.now
+    base = wire_base(aws, config, worker)
+    names, now = base.names, worker.now
     limits = LimitStore(aws.tables, names.limits, clock=now, tolerance_seconds=config.clock_tolerance_seconds)
     leases = LeaseBook(limits, config.lease_policy, prefetchers=config.prefetchers, clock=now)
     windows = FairnessWindows(worker.worker_id)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import msgspec
-
 from snavio.aws.errors import SnavioError
 from snavio.aws.ports import Queues
 from snavio.aws.values import Outgoing, Received
@@ -149,26 +147,3 @@ def internal_message(command: Admitted) -> Outgoing:
     """A command on its way to fast; grouped by tenant, so that no tenant's backlog delays another's."""
     attributes = {"traceparent": command.traceparent} if command.traceparent else {}
     return Outgoing(encode(command), group=tenant_of(command.source), attributes=attributes)
-
-
-def producer_context(body: bytes | str) -> str | None:
-    """The trace a producer started, from the envelope of its command; None when there is none to be read."""
-    try:
-        return _traced(body).detail.metadata.traceparent
-    except (msgspec.MsgspecError, RecursionError, ValueError):
-        return None
-
-
-class _TracedMetadata(msgspec.Struct, gc=False):
-    traceparent: str | None = None
-
-
-class _TracedDetail(msgspec.Struct, gc=False):
-    metadata: _TracedMetadata
-
-
-class _TracedEvent(msgspec.Struct, gc=False):
-    detail: _TracedDetail
-
-
-_traced = msgspec.json.Decoder(_TracedEvent).decode

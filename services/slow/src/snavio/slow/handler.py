@@ -101,34 +101,30 @@ class SlowHandler:
     async def _examine(self, cases: list[Case]) -> None:
         """Ask the registry, refreshing it where it is too old to say."""
         now = self._clock()
-        unclear = self._ask(cases, now)
+        as_of = self._keeper.registry.as_of
+        # Clocks differ: what fast saw cannot have been later than when it was received here.
+        unclear = [
+            case for case in cases if not self._ask(case, current=as_of > min(case.escalated.escalated_at, now))
+        ]
         if unclear:
-            await self._keeper.refresh_since(now)
-            for case in self._ask(unclear, now):
-                case.outcome = Retry("the registry cannot be read")
+            refreshed = await self._keeper.refresh_since(now)
+            for case in unclear:
+                if not self._ask(case, current=refreshed):
+                    case.outcome = Retry("the registry cannot be read")
 
-    def _ask(self, cases: list[Case], asked_at: float) -> list[Case]:
-        registry = self._keeper.registry
+    def _ask(self, case: Case, *, current: bool) -> bool:
+        """Ask the registry about one command; False when it is too old to say."""
         now = self._clock()
-        unclear: list[Case] = []
-        for case in cases:
-            # Clocks differ: what fast saw cannot have been later than when it was received here.
-            moment = min(case.escalated.escalated_at, asked_at)
-            verdict = examine(
-                msgspec.structs.replace(case.escalated, escalated_at=moment),
-                registry,
-                as_of=registry.as_of,
-                now=now,
-            )
-            match verdict:
-                case Eligible():
-                    case.eligible = verdict
-                    self._windows.record(case.pair, case.command.source, verdict.route.fairness, now)
-                case Refusal():
-                    case.refusal = verdict
-                case Refresh():
-                    unclear.append(case)
-        return unclear
+        verdict = examine(case.escalated, self._keeper.registry, current=current, now=now)
+        match verdict:
+            case Eligible():
+                case.eligible = verdict
+                self._windows.record(case.pair, case.command.source, verdict.route.fairness, now)
+            case Refusal():
+                case.refusal = verdict
+            case Refresh():
+                return False
+        return True
 
     async def _count_bans(self, cases: list[Case]) -> None:
         """Count each new ban. It is bookkeeping: a command does not wait for it."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from snavio.aws.boto.session import Aws
 from snavio.dispatch.claim_store import ClaimStore
 from snavio.dispatch.delivery import Delivery
 from snavio.dispatch.limit_store import LimitStore
 from snavio.dispatch.revocations import report_slipped
 from snavio.dispatch.stats_feed import StatsFeed
-from snavio.dispatch.wiring import wire_base
+from snavio.dispatch.wiring import enter_aws, wire_base
 from snavio.domain.fairness import FairnessWindows
 from snavio.registry.store import RegistryStore
 from snavio.registry.uses import GrantUses
@@ -21,9 +22,14 @@ from snavio.slow.sending import Sending
 
 
 async def wire(config: SlowConfig, worker: Worker) -> None:
+    """Put slow together on AWS."""
+    wire_on(await enter_aws(config, worker), config, worker)
+
+
+def wire_on(aws: Aws, config: SlowConfig, worker: Worker) -> None:
     """Consume the slow queue."""
-    base = await wire_base(config, worker)
-    names, aws, now, keeper = base.names, base.aws, worker.now, base.keeper
+    base = wire_base(aws, config, worker)
+    names, now, keeper = base.names, worker.now, base.keeper
     limit_store = LimitStore(
         aws.tables, names.limits, clock=now, tolerance_seconds=config.clock_tolerance_seconds
     )
