@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 
 import pytest
 
 from snavio.aws.boto.session import open_aws
 from snavio.aws.errors import Permanent, Refused, Transient
+
+
+@pytest.fixture(autouse=True)
+def aws_environment(monkeypatch):
+    """Whatever the machine's own AWS variables and files say, these tests start from known ones."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+    monkeypatch.setenv("AWS_REGION", "eu-central-1")
+    monkeypatch.setenv("AWS_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", os.devnull)
 
 
 @pytest.fixture
