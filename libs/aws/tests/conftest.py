@@ -1,14 +1,8 @@
-"""A local AWS for the contract suites, started once a run."""
+"""The implementations of the ports, for the contract suites."""
 
 from __future__ import annotations
 
 import json
-import os
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
 import uuid
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -25,63 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from snavio.aws.ports import Objects, Queues, Tables, Vault
-
-
-@pytest.fixture(scope="session")
-def aws_endpoint(tmp_path_factory):
-    given = os.environ.get("SNAVIO_AWS_ENDPOINT_URL")
-    if given:
-        yield given
-        return
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    folder = tmp_path_factory.mktemp("ministack")
-    environment = os.environ | {
-        "GATEWAY_PORT": str(port),
-        "BIND_HOST": "127.0.0.1",
-        "MINISTACK_HOST": "127.0.0.1",
-        "LOG_LEVEL": "WARNING",
-        "TMPDIR": str(folder),
-        "S3_DATA_DIR": str(folder / "s3"),
-    }
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "ministack"], env=environment, stdout=log, stderr=log, cwd=folder
-        )
-    endpoint = f"http://127.0.0.1:{port}"
-    try:
-        _wait_until_healthy(endpoint, process)
-        yield endpoint
-    finally:
-        process.terminate()
-        process.wait(10)
-
-
-def _wait_until_healthy(endpoint: str, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 30
-    while True:
-        try:
-            with urllib.request.urlopen(f"{endpoint}/_ministack/health", timeout=2):
-                return
-        except OSError:
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)
-
-
-@pytest.fixture(autouse=True, scope="session")
-def aws_environment():
-    """Whatever the machine's own AWS variables say, tests speak to the local one as root."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name in [name for name in os.environ if name.startswith("AWS_")]:
-            patch.delenv(name)
-        patch.setenv("AWS_ACCESS_KEY_ID", "test")
-        patch.setenv("AWS_SECRET_ACCESS_KEY", "test")
-        patch.setenv("AWS_REGION", "eu-central-1")
-        patch.setenv("AWS_CONFIG_FILE", os.devnull)
-        patch.setenv("AWS_SHARED_CREDENTIALS_FILE", os.devnull)
-        yield
 
 
 class Queue(NamedTuple):
@@ -212,11 +149,11 @@ def _schema(key: Sequence[str]) -> list[dict[str, str]]:
 @pytest_asyncio.fixture(
     scope="session", loop_scope="session", params=["memory", pytest.param("boto", marks=pytest.mark.aws)]
 )
-async def world(request, aws_environment):
+async def world(request):
     """Each implementation of the ports in turn."""
     if request.param == "memory":
         yield MemoryWorld()
         return
-    endpoint = request.getfixturevalue("aws_endpoint")
-    async with open_aws(endpoint_url=endpoint) as aws:
+    endpoint, session = request.getfixturevalue("aws_endpoint"), request.getfixturevalue("aws_session")
+    async with open_aws(session=session, region="eu-central-1", endpoint_url=endpoint) as aws:
         yield RealWorld(aws)

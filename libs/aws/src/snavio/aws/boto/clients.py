@@ -21,10 +21,17 @@ if TYPE_CHECKING:
 class Clients:
     """One client a service behind the ports, and one a service handed out raw."""
 
-    def __init__(self, closing: AsyncExitStack, *, region: str | None, endpoint_url: str | None) -> None:
+    def __init__(
+        self,
+        closing: AsyncExitStack,
+        *,
+        session: AioSession | None,
+        region: str | None,
+        endpoint_url: str | None,
+    ) -> None:
         self._closing = closing
         # aiobotocore has no types: from here on its session and clients are Any.
-        self._session = cast("Any", AioSession())
+        self._session = cast("Any", session or AioSession())
         # botocore reads AWS_DEFAULT_REGION only; containers on AWS are given AWS_REGION.
         self._region = region or os.environ.get("AWS_REGION")
         self._endpoint_url = endpoint_url

@@ -20,6 +20,8 @@ from snavio.aws.sqs import SqsQueues
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
+    from aiobotocore.session import AioSession
+
 
 class Aws(msgspec.Struct, frozen=True):
     """The ports on one endpoint with one identity.
@@ -36,13 +38,15 @@ class Aws(msgspec.Struct, frozen=True):
 
 
 @asynccontextmanager
-async def open_aws(*, region: str | None = None, endpoint_url: str | None = None) -> AsyncGenerator[Aws]:
+async def open_aws(
+    *, session: AioSession | None = None, region: str | None = None, endpoint_url: str | None = None
+) -> AsyncGenerator[Aws]:
     """The ports, with endpoint, region and credentials found as every AWS tool finds them.
 
     Raises `Permanent` when no region is configured. Clients other than SQS's are opened when first used.
     """
     async with AsyncExitStack() as closing:
-        clients = Clients(closing, region=region, endpoint_url=endpoint_url)
+        clients = Clients(closing, session=session, region=region, endpoint_url=endpoint_url)
         sqs = await clients.port("sqs")
         yield Aws(
             queues=SqsQueues(Retrying(BotoCall(clients, "sqs")), sqs.meta.endpoint_url),
