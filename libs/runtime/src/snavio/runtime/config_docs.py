@@ -36,7 +36,7 @@ def _default(setting: Setting) -> str:
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 
 
-def _type(info: inspect.Type) -> str:  # noqa: PLR0911 - one line a kind of type
+def _type(info: inspect.Type) -> str:
     match info:
         case inspect.Metadata(type=inner):
             return _type(inner)
