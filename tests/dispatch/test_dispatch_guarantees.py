@@ -34,7 +34,10 @@ async def test_a_worker_killed_at_any_effect_loses_no_command(kind, after):
     for effect in itertools.count():
         world = World()
         await ready(world, **ROUTES[kind])
-        ids = {await world.send(SOURCE, TARGET, NAME, {"n": n, "fill": "x" * 3000 if kind == "large" else ""}) for n in range(3)}
+        ids = {
+            await world.send(SOURCE, TARGET, NAME, {"n": n, "fill": "x" * 3000 if kind == "large" else ""})
+            for n in range(3)
+        }
         workers = [await world.start(name) for name in ("shield", "fast", "slow")]
         world.tripwire.arm(effect, after=after)
         crashed = await _pump_until_crash(world, workers)
@@ -126,7 +129,18 @@ async def test_fast_asks_nobody_on_the_path_of_a_message():
     await world.pump(shield)
     calls: list[str] = []
     for port in (world.tables, world.objects, world.vault):
-        for name in ("get", "put", "update", "delete", "transact", "put_batch", "query", "scan", "new_data_key", "open_data_key"):
+        for name in (
+            "get",
+            "put",
+            "update",
+            "delete",
+            "transact",
+            "put_batch",
+            "query",
+            "scan",
+            "new_data_key",
+            "open_data_key",
+        ):
             if hasattr(port, name):
                 _spy(port, name, calls)
     while await world.step(fast):
@@ -167,7 +181,11 @@ async def test_a_revoked_critical_grant_stops_within_five_seconds_and_what_slipp
     delivered = [m["metadata"] for m in world.delivered(TARGET, NAME)]
     slipped = {metadata["id"] for metadata in delivered} & set(sent_after)
     assert slipped, "nothing slipped through, so nothing was shown"
-    assert all(metadata["dispatched_at"] <= _text(revoked_at + 5) for metadata in delivered if metadata["id"] in slipped)
+    assert all(
+        metadata["dispatched_at"] <= _text(revoked_at + 5)
+        for metadata in delivered
+        if metadata["id"] in slipped
+    )
     reported = world.events("snavio.command.executed_after_acl_revoked")
     assert {event.command_id for event in reported} == slipped
     assert all(event.acl_revocation_timestamp == _text(revoked_at) for event in reported)

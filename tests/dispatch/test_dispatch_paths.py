@@ -4,7 +4,16 @@ import msgspec
 import pytest
 from dispatch_world import World
 
-from snavio.domain.models import Ban, BanMode, DedupeMode, DispatchMode, FairnessPolicy, Quota, RateLimit, Settings
+from snavio.domain.models import (
+    Ban,
+    BanMode,
+    DedupeMode,
+    DispatchMode,
+    FairnessPolicy,
+    Quota,
+    RateLimit,
+    Settings,
+)
 
 SOURCE, TARGET, NAME = "acme/billing", "discord-bot", "notify-user"
 
@@ -23,7 +32,14 @@ async def test_a_warm_command_is_delivered_fast_without_its_signature():
     world = World()
     await ready(world)
     workers = await pipeline(world)
-    command_id = await world.send(SOURCE, TARGET, NAME, {"a": 1e3}, correlation_id="c-1", traceparent="00-" + "a" * 32 + "-" + "b" * 16 + "-01")
+    command_id = await world.send(
+        SOURCE,
+        TARGET,
+        NAME,
+        {"a": 1e3},
+        correlation_id="c-1",
+        traceparent="00-" + "a" * 32 + "-" + "b" * 16 + "-01",
+    )
     await world.pump(*workers)
     [message] = world.delivered(TARGET, NAME)
     assert message["command"] == {"source": SOURCE, "target": TARGET, "name": NAME, "payload": {"a": 1000.0}}
@@ -190,7 +206,9 @@ async def test_a_quota_is_looked_at_only_for_a_banned_source():
     world = World()
     await ready(world)
     limit = RateLimit(1, 60)
-    await world.store.put_quota(Quota(source=SOURCE, target=TARGET, command=NAME, rate_limit=limit), actor="test")
+    await world.store.put_quota(
+        Quota(source=SOURCE, target=TARGET, command=NAME, rate_limit=limit), actor="test"
+    )
     workers = await pipeline(world, fast={"dispatch_mode": DispatchMode.COLD_ONLY})
     for _ in range(3):
         await world.send(SOURCE, TARGET, NAME)
@@ -205,7 +223,9 @@ async def test_a_quota_is_looked_at_only_for_a_banned_source():
     await world.pump(*workers)
     assert len(world.delivered(TARGET, NAME)) == 4
     failures = world.events("snavio.command.failed")
-    assert {(failure.reason, failure.sub_reason) for failure in failures} == {("rate-limit-exceeded", "source-quota")}
+    assert {(failure.reason, failure.sub_reason) for failure in failures} == {
+        ("rate-limit-exceeded", "source-quota")
+    }
 
 
 async def test_a_payload_too_large_for_the_target_travels_by_claim_check():
@@ -369,4 +389,6 @@ async def test_repeated_bans_become_a_ban_everywhere_and_saturation_a_hard_rejec
     hard = [e for e in world.events("snavio.command.failed") if e.reason == "fairness-violation"]
     assert hard
     assert {event.source for event in hard} == {SOURCE}
-    assert all(event.source_share > 0.8 and event.dispatch_volume > 0 and event.retry_after_ms > 0 for event in hard)
+    assert all(
+        event.source_share > 0.8 and event.dispatch_volume > 0 and event.retry_after_ms > 0 for event in hard
+    )

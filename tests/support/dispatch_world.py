@@ -158,14 +158,23 @@ class World:
         return await self.store.put_route(route, actor="test")
 
     async def grant(self, source: str, target: str, command: str, **fields: Any) -> None:
-        await self.store.put_grant(Grant(source=source, target=target, command=command, **fields), actor="test")
+        await self.store.put_grant(
+            Grant(source=source, target=target, command=command, **fields), actor="test"
+        )
 
     async def revoke(self, source: str, target: str, command: str) -> None:
         await self.store.revoke_grant(source, target, command, actor="test")
 
     # Sending
     def command(
-        self, source: str, target: str, name: str, payload: Any = None, *, version_id: str = "hmac-v1", **metadata: Any
+        self,
+        source: str,
+        target: str,
+        name: str,
+        payload: Any = None,
+        *,
+        version_id: str = "hmac-v1",
+        **metadata: Any,
     ) -> dict[str, Any]:
         """A bus event as the ingress queue receives it, signed."""
         command_id = metadata.pop("id", None) or str(uuid.uuid4())
@@ -218,8 +227,18 @@ class World:
         config_type, wire_on = WIRINGS[service]
         config = config_type(region=self.names.region, ttl_jitter=0.0, **settings)
         worker_id = f"{service}-{uuid.uuid4().hex[:8]}"
-        log = open_log(service=service, worker_id=worker_id, level="error", log_format="json", stream=io.StringIO())
-        worker = Worker(service, config, worker_id=worker_id, log=log, telemetry=self.telemetry, now=self.clock, roll=lambda: 0.5)
+        log = open_log(
+            service=service, worker_id=worker_id, level="error", log_format="json", stream=io.StringIO()
+        )
+        worker = Worker(
+            service,
+            config,
+            worker_id=worker_id,
+            log=log,
+            telemetry=self.telemetry,
+            now=self.clock,
+            roll=lambda: 0.5,
+        )
         wire_on(self.aws(), config, worker)
         queue = {"shield": self.names.ingress, "fast": self.names.fast, "slow": self.names.slow}[service]
         handling = Handling(service, worker, self.queue(queue), self.queue(self.names.dlq(queue)))

@@ -120,6 +120,16 @@ def test_variables_of_other_services_are_ignored_but_a_strangers_are_not():
     )
 
 
+def test_who_reads_some_variables_of_a_family_answers_for_all_of_it():
+    class Caching(CommonConfig, frozen=True, kw_only=True):
+        refresh: Annotated[float, Meta(description="Pace", extra={"env": ["SNAVIO_REGISTRY_REFRESH"]})] = 1.0
+
+    environ = {"SNAVIO_REGISTRY_REFERSH": "2"}
+    load(CommonConfig, environ, service="outbox")
+    with pytest.raises(ConfigError, match=r"did you mean SNAVIO_REGISTRY_REFRESH\?"):
+        load(Caching, environ, service="shield")
+
+
 def test_a_required_variable_that_is_missing_is_named():
     class Needy(CommonConfig, frozen=True, kw_only=True):
         topic: Annotated[str, Meta(description="Where to publish")]

@@ -30,21 +30,23 @@ C = TypeVar("C", bound=CommonConfig)
 
 PREFIX = "SNAVIO_"
 SERVICES = ("shield", "fast", "slow", "outbox", "monitor", "gateway")
-FOREIGN = (
-    *SERVICES,
+PARTS = (
     "aws",
     "bench",
     "bus",
     "cli",
     "demo",
     "dispatch",
+    "dispatch",
     "embedded",
+    "registry",
     "registry",
     "sdk",
     "spark",
     "test",
 )
-"""First words of variables that belong to some other part of Snavio and so are never unknown."""
+FOREIGN = (*SERVICES, *PARTS)
+"""First words of variables that belong to some part of Snavio, perhaps not the one that is starting."""
 
 _SHOWN = 60
 
@@ -86,7 +88,7 @@ def load(config: type[C], environ: Mapping[str, str], *, service: str) -> C:
         except (msgspec.ValidationError, ValueError) as error:
             problems.append(_complaint(name, raw, setting, str(error)))
     known = [variable for setting in settings for variable in setting.variables]
-    problems += [_unknown(name, known) for name in sorted(environ) if _is_unknown(name, known, service)]
+    problems += [_unknown(name, known) for name in sorted(environ) if _is_unknown(name, known)]
     if problems:
         raise ConfigError(service, problems)
     try:
@@ -169,11 +171,17 @@ def _choices(type_: Any) -> list[str]:
     return []
 
 
-def _is_unknown(name: str, known: Sequence[str], service: str) -> bool:
+def _is_unknown(name: str, known: Sequence[str]) -> bool:
     if not name.startswith(PREFIX) or name in known:
         return False
-    owner = name.removeprefix(PREFIX).partition("_")[0].lower()
-    return owner == service or owner not in FOREIGN
+    # A part that reads some variables of a family answers for the whole family.
+    return _family(name) not in FOREIGN or _family(name) in {
+        _family(ours) for ours in known if ours.startswith(PREFIX)
+    }
+
+
+def _family(name: str) -> str:
+    return name.removeprefix(PREFIX).partition("_")[0].lower()
 
 
 def _unknown(name: str, known: Sequence[str]) -> str:

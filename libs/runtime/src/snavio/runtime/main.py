@@ -13,6 +13,7 @@ from snavio.runtime.config import load
 from snavio.runtime.errors import ConfigError
 from snavio.runtime.lifecycle import run
 from snavio.runtime.logs import adopt_libraries, open_log
+from snavio.runtime.observing import Observing
 from snavio.runtime.worker import Worker
 
 if TYPE_CHECKING:
@@ -44,8 +45,14 @@ def main(
             service=service, worker_id=worker_id, level=config.log_level, log_format=config.log_format
         )
         adopt_libraries(log)
-        worker = Worker(service, config, worker_id=worker_id, log=log)
-        return await run(worker, lambda worker: wire(config, worker))
+        observing = Observing(service, worker_id, config)
+        worker = Worker(service, config, worker_id=worker_id, log=log, telemetry=observing.telemetry)
+
+        async def wire_all(worker: Worker) -> None:
+            await wire(config, worker)
+            await observing.wire(worker)
+
+        return await run(worker, wire_all)
 
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(live())
