@@ -42,12 +42,14 @@ class Installation(msgspec.Struct, frozen=True):
 
         With a role, such as `platform.names.role("shield")`, the client has that role's rights alone.
         """
-        session = self.session
-        if role:
-            keys = self.credentials(role)
-            session = _session_with(keys["AccessKeyId"], keys["SecretAccessKey"], keys["SessionToken"])
-        client: Any = session.create_client(  # pyright: ignore[reportUnknownMemberType]
-            service, region_name=self.names.region, endpoint_url=self.endpoint_url
+        keys = self.credentials(role) if role else {}
+        client: Any = self.session.create_client(  # pyright: ignore[reportUnknownMemberType]
+            service,
+            region_name=self.names.region,
+            endpoint_url=self.endpoint_url,
+            aws_access_key_id=keys.get("AccessKeyId"),
+            aws_secret_access_key=keys.get("SecretAccessKey"),
+            aws_session_token=keys.get("SessionToken"),
         )
         return client
 
@@ -108,7 +110,9 @@ def aws_endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def aws_session(aws_endpoint: str) -> AioSession:
     """A session with the rights of the account's root. Shared, because it keeps the service models it has read."""
     del aws_endpoint
-    return _session_with(*_root_keys())
+    session: Any = AioSession()
+    session.set_credentials(*_root_keys())
+    return session
 
 
 @pytest.fixture(scope="session")
@@ -135,12 +139,6 @@ def in_a_thread(work: Coroutine[Any, Any, T]) -> T:
     """Run to its end in an event loop of its own: fixtures are synchronous, and a test's loop may be running."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(asyncio.run, work).result()
-
-
-def _session_with(access_key: str, secret_key: str, token: str | None = None) -> AioSession:
-    session: Any = AioSession()
-    session.set_credentials(access_key, secret_key, token)
-    return session
 
 
 def _root_keys() -> tuple[str, str]:

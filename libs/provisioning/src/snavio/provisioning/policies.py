@@ -82,7 +82,6 @@ def _sorted(value: object) -> object:
     if isinstance(value, Mapping):
         fields = cast("Mapping[str, object]", value)
         return {key: _sorted(fields[key]) for key in sorted(fields)}
-    if isinstance(value, (list, tuple)):
-        return sorted((_sorted(each) for each in cast("Sequence[object]", value)), key=repr)
-    # An element alone and a list of it mean the same; effects and sids are never lists, so it does them no harm.
-    return [value]
+    # Below the statement there are only texts and lists of texts, and a text alone means a list of it.
+    listed = cast("Sequence[object]", value) if isinstance(value, (list, tuple)) else [value]
+    return sorted(str(each) for each in listed)
