@@ -36,6 +36,14 @@ $(VENV)/.installed: requirements.txt pyproject.toml $(MEMBERS) | $(UV)
 .tools/bin/uv:
 	@PYTHON=$(PYTHON) tools/fetch-uv .tools
 
+.PHONY: demo
+demo: setup ## Start the whole platform, drive it as tenants would, and show what happened
+	$(BIN)/snavio demo
+
+.PHONY: up
+up: setup ## Start the whole platform and leave it up until Ctrl-C
+	@exec $(BIN)/snavio up
+
 ##@ Check
 .PHONY: test
 test: setup ## Run every test on the embedded AWS
