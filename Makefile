@@ -10,6 +10,9 @@ BIN := $(VENV)/bin
 # uv from the path, or a private copy in .tools that leaves the Python of the machine as it is.
 UV := $(or $(shell command -v uv),.tools/bin/uv)
 MEMBERS := $(wildcard libs/*/pyproject.toml services/*/pyproject.toml spark/pyproject.toml)
+# What runs in the container image; what these depend on comes with them.
+IMAGE := $(notdir $(patsubst %/,%,$(dir $(wildcard services/*/pyproject.toml)))) provisioning
+EXPORT = $(UV) export --quiet --frozen --no-emit-workspace --no-header --format requirements.txt
 EDITABLE := $(foreach m,$(MEMBERS),-e $(dir $(m)))
 
 .PHONY: help
@@ -33,6 +36,14 @@ $(VENV)/.installed: requirements.txt pyproject.toml $(MEMBERS) | $(UV)
 .tools/bin/uv:
 	@PYTHON=$(PYTHON) tools/fetch-uv .tools
 
+.PHONY: demo
+demo: setup ## Start the whole platform, drive it as tenants would, and show what happened
+	$(BIN)/snavio demo
+
+.PHONY: up
+up: setup ## Start the whole platform and leave it up until Ctrl-C
+	@exec $(BIN)/snavio up
+
 ##@ Check
 .PHONY: test
 test: setup ## Run every test on the embedded AWS
@@ -48,12 +59,12 @@ test-localstack: setup ## Run the tests that need AWS against a LocalStack conta
 	SNAVIO_TEST_LOCALSTACK=1 $(BIN)/pytest -m aws
 
 .PHONY: lint
-lint: setup ## Check format, style, types, the direction of imports, the lock and the generated pages
+lint: setup ## Check format, style, types, the direction of imports, the lock and what is generated
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/python tools/reference --check
+	$(BIN)/python tools/generate --check
 	$(BIN)/pytest -q tests/tidy
 
 .PHONY: format
@@ -63,13 +74,14 @@ format: setup ## Rewrite the code in the one format and fix what can be fixed sa
 
 ##@ Keep
 .PHONY: docs
-docs: setup ## Write the pages of docs/reference again from the code
-	$(BIN)/python tools/reference
+docs: setup ## Write docs/reference and the dashboards again from the code
+	$(BIN)/python tools/generate
 
 .PHONY: lock
-lock: | $(UV) ## Resolve the dependencies again and write requirements.txt
+lock: | $(UV) ## Resolve the dependencies again and write both requirements.txt
 	$(UV) lock --quiet
-	$(UV) export --quiet --frozen --no-emit-workspace --all-groups --no-header --format requirements.txt --output-file requirements.txt
+	$(EXPORT) --all-groups --output-file requirements.txt
+	$(EXPORT) --no-dev $(addprefix --package snavio-,$(IMAGE)) --output-file deploy/requirements.txt
 
 .PHONY: clean
 clean: ## Remove what the other targets made

@@ -10,14 +10,18 @@ PIN = re.compile(r"([A-Za-z0-9_.-]+)(?:\[[^]]*])?==([^\s;]+)")
 VIA = re.compile(r"\s+#\s+(?:via )?(snavio-[a-z-]+)")
 
 
-@pytest.fixture(scope="module")
-def locked(root):
-    """Name to version of every line; a distribution may be locked twice, under two markers."""
+def pins_of(path):
+    """Name to versions of every line; a distribution may be locked twice, under two markers."""
     pins = {}
-    for line in (root / "requirements.txt").read_text().splitlines():
+    for line in path.read_text().splitlines():
         if match := PIN.match(line):
             pins.setdefault(canonicalize_name(match[1]), []).append(match[2])
     return pins
+
+
+@pytest.fixture(scope="module")
+def locked(root):
+    return pins_of(root / "requirements.txt")
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +58,16 @@ def test_no_line_is_locked_for_a_member_that_no_longer_asks(root, required):
     assert stale == [], "run `make lock`"
 
 
-def test_every_locked_line_has_a_hash(root):
-    text = (root / "requirements.txt").read_text().replace("\\\n", " ")
+def test_the_image_has_the_versions_the_tests_ran_with(root, locked, required):
+    image = pins_of(root / "deploy" / "requirements.txt")
+    assert {name: pins for name, pins in image.items() if locked.get(name) != pins} == {}, "run `make lock`"
+    services = {f"snavio-{path.parent.name}" for path in root.glob("services/*/pyproject.toml")}
+    missing = {req.name for req, place in required if place in services} - image.keys()
+    assert missing == set(), "run `make lock`"
+
+
+@pytest.mark.parametrize("name", ["requirements.txt", "deploy/requirements.txt"])
+def test_every_locked_line_has_a_hash(root, name):
+    text = (root / name).read_text().replace("\\\n", " ")
     unhashed = [line for line in text.splitlines() if "==" in line and "--hash=sha256:" not in line]
     assert unhashed == []

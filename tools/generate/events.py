@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, get_args
 
 import msgspec
-from docstrings import attribute_docs, one_line
+from docstrings import NOTICE, attribute_docs, one_line
 from msgspec import inspect
 
 from snavio.wire.events import Event, FailedReason, InvalidReason
@@ -17,6 +17,8 @@ def events_page() -> str:
     """Every event with its fields."""
     events = sorted(get_args(Event), key=_tag)
     lines = [
+        NOTICE,
+        "",
         "# Telemetry events",
         "",
         "A tenant reads these from its queue `snavio-telemetry-<tenant>`, each the whole body of one message: flat JSON,",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from itertools import pairwise
 
-from docstrings import one_line
+from docstrings import NOTICE, one_line
 
 from snavio.wire.names import COMMAND_PATTERN, NAME_PATTERN, Names
 
@@ -17,6 +17,8 @@ def names_page() -> str:
     source = inspect.getsource(Names).splitlines()
     headings = [(number, line.strip()[2:]) for number, line in enumerate(source) if line.startswith("    # ")]
     lines = [
+        NOTICE,
+        "",
         "# Names of AWS resources",
         "",
         "Every name follows from the prefix (`SNAVIO_PREFIX`, by default `snavio`), the account and the region, so that several",

@@ -6,6 +6,8 @@ import importlib
 import pkgutil
 from typing import TYPE_CHECKING
 
+from docstrings import NOTICE
+
 from snavio.runtime.common_config import CommonConfig
 from snavio.runtime.config import SERVICES
 from snavio.runtime.config_docs import document
@@ -19,6 +21,8 @@ _SHARED = "<service>"
 def environment_page() -> str:
     """The variables every worker reads, then those of each service."""
     lines = [
+        NOTICE,
+        "",
         "# Environment variables",
         "",
         "A worker reads its settings once, when it starts. It refuses a value it cannot use and a `SNAVIO_*` variable it does not",

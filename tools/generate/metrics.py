@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from docstrings import attribute_docs, one_line
+from docstrings import NOTICE, attribute_docs, one_line
 
 from snavio.runtime.log_events import LogEvent
 from snavio.runtime.metrics import ALL
@@ -13,6 +13,8 @@ def metrics_page() -> str:
     docs = attribute_docs(LogEvent)
     return "\n".join(
         [
+            NOTICE,
+            "",
             "# Metrics and log events",
             "",
             "Metrics go out by OTLP when `OTEL_EXPORTER_OTLP_ENDPOINT` is set. Attributes are bounded sets: a queue of the platform, a",

@@ -6,6 +6,8 @@ import ast
 import inspect
 from typing import Any
 
+NOTICE = "<!-- Written by `make docs` from the code. Change the code, not this page. -->"
+
 
 def attribute_docs(owner: type[Any]) -> dict[str, str]:
     """Attribute to its docstring, for a class and everything it inherits; the nearest wins."""

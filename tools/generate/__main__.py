@@ -1,0 +1,42 @@
+"""Write what follows from the code: reference pages and dashboards; with `--check`, only say what is out of step."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from dashboards import commands_dashboard
+from environment import environment_page
+from events import events_page
+from metrics import metrics_page
+from names import names_page
+
+ROOT = Path(__file__).parents[2]
+PAGES = {
+    "docs/reference/environment.md": environment_page,
+    "docs/reference/metrics.md": metrics_page,
+    "docs/reference/names.md": names_page,
+    "docs/reference/telemetry-events.md": events_page,
+    "deploy/grafana/dashboards/commands.json": commands_dashboard,
+}
+
+
+def main(arguments: list[str]) -> int:
+    """Write or check every file."""
+    texts = {name: page() for name, page in PAGES.items()}
+    stale = [name for name, text in texts.items() if _differs(ROOT / name, text)]
+    for name in stale:
+        if "--check" in arguments:
+            print(f"{name} is out of step with the code: run `make docs`.", file=sys.stderr)
+        else:
+            (ROOT / name).write_text(texts[name], encoding="utf-8")
+            print(f"{name} written")
+    return 1 if stale and "--check" in arguments else 0
+
+
+def _differs(path: Path, text: str) -> bool:
+    return not path.exists() or path.read_text(encoding="utf-8") != text
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
