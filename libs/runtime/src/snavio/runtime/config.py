@@ -30,21 +30,7 @@ C = TypeVar("C", bound=CommonConfig)
 
 PREFIX = "SNAVIO_"
 SERVICES = ("shield", "fast", "slow", "outbox", "monitor", "gateway")
-PARTS = (
-    "aws",
-    "bench",
-    "bus",
-    "cli",
-    "demo",
-    "dispatch",
-    "dispatch",
-    "embedded",
-    "registry",
-    "registry",
-    "sdk",
-    "spark",
-    "test",
-)
+PARTS = ("aws", "bench", "bus", "cli", "demo", "dispatch", "embedded", "registry", "sdk", "spark", "test")
 FOREIGN = (*SERVICES, *PARTS)
 """First words of variables that belong to some part of Snavio, perhaps not the one that is starting."""
 
