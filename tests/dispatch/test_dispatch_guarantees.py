@@ -8,6 +8,7 @@ import pytest
 from dispatch_world import Crash, World
 
 from snavio.domain.models import DedupeMode, RateLimit
+from snavio.wire.times import format_time
 
 SOURCE, TARGET, NAME = "acme/billing", "discord-bot", "notify-user"
 
@@ -192,8 +193,6 @@ async def test_a_revoked_critical_grant_stops_within_five_seconds_and_what_slipp
 
 
 def _text(seconds):
-    from snavio.wire.times import format_time
-
     return format_time(seconds)
 
 

@@ -158,8 +158,8 @@ def test_any_value_is_either_an_acceptable_integer_or_refused_by_name(raw):
     try:
         polls = load(ShieldConfig, {"SNAVIO_POLLS": raw}, service="shield").polls
     except ConfigError as error:
-        assert len(error.problems) == 1  # noqa: PT017
-        assert error.problems[0].startswith("SNAVIO_POLLS=")  # noqa: PT017
+        assert len(error.problems) == 1
+        assert error.problems[0].startswith("SNAVIO_POLLS=")
     else:
         assert 1 <= polls <= 100
         assert not raw or int(raw) == polls

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
@@ -91,7 +91,7 @@ class Route(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     sensitivity: Sensitivity = Sensitivity.MODERATE
     rate_limit: RateLimit | None = None
     fairness: FairnessPolicy = FairnessPolicy()
-    schema: msgspec.Raw | None = None
+    schema: dict[str, Any] | bool | None = None
     """JSON Schema of the payload."""
     expires_at: float | None = None
     """When an ephemeral route ends."""

@@ -6,6 +6,7 @@ Every answer is as good as one moment, `as_of`: the start of the last read that 
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import msgspec
 
@@ -213,7 +214,7 @@ class Registry:
             self._bans.pop(source, None)
 
 
-def _compiled(schema: msgspec.Raw) -> Validator:
+def _compiled(schema: dict[str, Any] | bool) -> Validator:  # noqa: FBT001 - true and false are schemas
     try:
         return compile_schema(schema)
     except SchemaError:

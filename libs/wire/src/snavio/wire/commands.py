@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Any
 
 import msgspec
 
@@ -33,7 +34,7 @@ class CommandBody(msgspec.Struct, frozen=True, gc=False):
     target: str
     name: str
     payload: msgspec.Raw
-    source: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    source: Any = msgspec.UNSET
 
 
 class CommandSent(msgspec.Struct, frozen=True, gc=False):
