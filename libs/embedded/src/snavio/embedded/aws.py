@@ -24,6 +24,7 @@ from hypercorn.config import Config
 from snavio.embedded import lifeline, policy
 from snavio.embedded.datadir import claimed
 from snavio.embedded.errors import CannotStart
+from snavio.embedded.ports import listen
 
 _SAVE_GRACE_SECONDS = 20.0
 _DRAIN_SECONDS = 1.0
@@ -41,7 +42,7 @@ def main(argv: list[str] | None = None) -> int:
         lifeline.hold(grace_seconds=_SAVE_GRACE_SECONDS)
     try:
         with claimed(arguments.data_dir) as data_dir:
-            listener = _listening(arguments.port)
+            listener = listen(arguments.port, what="the embedded AWS")
             _configure(data_dir)
             policy.install()
             asyncio.run(_serve(listener))
@@ -49,18 +50,6 @@ def main(argv: list[str] | None = None) -> int:
         print(error, file=sys.stderr)  # noqa: T201 - the one sentence a person needs
         return 1
     return 0
-
-
-def _listening(port: int) -> socket.socket:
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind(("127.0.0.1", port))
-        listener.listen(1024)
-    except OSError as error:
-        listener.close()
-        raise CannotStart(f"Port {port} cannot be used for the embedded AWS: {error.strerror}.") from error
-    return listener
 
 
 def _configure(data_dir: Path) -> None:

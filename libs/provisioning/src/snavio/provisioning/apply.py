@@ -11,7 +11,7 @@ import msgspec
 from aiobotocore.config import AioConfig
 from aiobotocore.session import AioSession
 
-from snavio.aws.errors import SnavioError
+from snavio.provisioning.failures import first_reason
 from snavio.provisioning.kinds.buckets import BucketResource
 from snavio.provisioning.kinds.events import ArchiveResource, BusResource, RuleResource
 from snavio.provisioning.kinds.keys import KeyResource
@@ -66,10 +66,10 @@ class _Application:
                 for chain in (self._keys_then_roles, self._queues_then_bus, self._stores):
                     group.start_soon(chain)
         except BaseExceptionGroup as failures:
-            faults, others = failures.split(SnavioError)
-            if others is not None or faults is None:
+            reason = first_reason(failures)
+            if reason is None:
                 raise
-            raise _first(faults) from failures
+            raise reason from failures
         changes = tuple(sorted(self._changes, key=lambda change: (change.kind, change.name)))
         return Report(resources=self._count, changes=changes, dry_run=self._dry_run)
 
@@ -122,9 +122,3 @@ class _Application:
         change = await reconcile(resource, dry_run=self._dry_run)
         if change is not None:
             self._changes.append(change)
-
-
-def _first(failures: BaseExceptionGroup[SnavioError]) -> SnavioError:
-    for failure in failures.exceptions:
-        return _first(failure) if isinstance(failure, BaseExceptionGroup) else failure
-    raise AssertionError(failures)
