@@ -147,7 +147,13 @@ def _schema(key: Sequence[str]) -> list[dict[str, str]]:
 
 
 @pytest_asyncio.fixture(
-    scope="session", loop_scope="session", params=["memory", pytest.param("boto", marks=pytest.mark.aws)]
+    scope="session",
+    loop_scope="session",
+    params=[
+        "memory",
+        pytest.param("boto", marks=pytest.mark.aws),
+        pytest.param("lean", marks=pytest.mark.aws),
+    ],
 )
 async def world(request):
     """Each implementation of the ports in turn."""
@@ -155,5 +161,7 @@ async def world(request):
         yield MemoryWorld()
         return
     endpoint, session = request.getfixturevalue("aws_endpoint"), request.getfixturevalue("aws_session")
-    async with open_aws(session=session, region="eu-central-1", endpoint_url=endpoint) as aws:
+    async with open_aws(
+        session=session, region="eu-central-1", endpoint_url=endpoint, lean=request.param == "lean"
+    ) as aws:
         yield RealWorld(aws)

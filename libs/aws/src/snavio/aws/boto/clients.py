@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import os
+import ssl
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 from aiobotocore.session import AioSession
+from botocore import httpsession, utils
 from botocore.exceptions import BotoCoreError
 
 from snavio.aws.boto.config import port_config, raw_config
-from snavio.aws.errors import Permanent
+from snavio.aws.errors import Permanent, Refused
 
 if TYPE_CHECKING:
     from contextlib import AsyncExitStack
 
     from aiobotocore.config import AioConfig
+
+    from snavio.aws.lean.sigv4 import Keys
 
 
 class Clients:
@@ -40,6 +44,7 @@ class Clients:
         )
         self._open: dict[tuple[str, bool], Any] = {}
         self._opening = anyio.Lock()
+        self._credentials: Any = None
 
     async def port(self, service: str) -> Any:
         """The client tuned for a port, without retries of its own."""
@@ -49,9 +54,29 @@ class Clients:
         """A client of any service, with botocore's usual care."""
         return await self._client(service, raw=True)
 
-    async def credentials(self) -> Any:
-        """What the standard chain finds; refreshes itself when asked for frozen credentials."""
-        return await self._session.get_credentials()
+    async def keys(self) -> Keys:
+        """The credentials of the standard chain as they are now, refreshed when they near their end."""
+        try:
+            if self._credentials is None:
+                self._credentials = await self._session.get_credentials()
+                if self._credentials is None:
+                    raise Permanent("Unable to locate credentials.", code="NoCredentials")
+            return await self._credentials.get_frozen_credentials()
+        except BotoCoreError as error:
+            raise Refused(f"No credentials for now: {error}") from error
+
+    def tls(self) -> ssl.SSLContext:
+        """What AWS's certificates are checked by: the bundle configured, or the one botocore brings."""
+        bundle = self._session.get_config_variable("ca_bundle") or cast("Any", httpsession).get_cert_path(
+            True
+        )
+        context = ssl.create_default_context(cafile=bundle)
+        context.set_alpn_protocols(["http/1.1"])
+        return context
+
+    def has_proxy(self, url: str) -> bool:
+        """Whether the environment asks for a proxy on the way there."""
+        return bool(cast("Any", utils).get_environ_proxies(url))
 
     async def _client(self, service: str, *, raw: bool) -> Any:
         found = self._open.get((service, raw))

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _UNSENT = (
     boto.ConnectTimeoutError,
     boto.EndpointConnectionError,
+    boto.ProxyConnectionError,
     boto.CredentialRetrievalError,
     boto.MetadataRetrievalError,
 )

@@ -10,9 +10,11 @@ import msgspec
 
 from snavio.aws.boto.calls import BotoCall
 from snavio.aws.boto.clients import Clients
+from snavio.aws.boto.config import CONNECT_TIMEOUT
 from snavio.aws.boto.objects import S3Objects
 from snavio.aws.dynamodb import DynamoTables
 from snavio.aws.kms import KmsVault
+from snavio.aws.lean.calls import DYNAMODB, SQS, LeanCall
 from snavio.aws.ports import Objects, Queues, Tables, Vault
 from snavio.aws.retry import Retrying
 from snavio.aws.sqs import SqsQueues
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from aiobotocore.session import AioSession
+
+    from snavio.aws.call import Call
+    from snavio.aws.lean.calls import JsonService
 
 
 class Aws(msgspec.Struct, frozen=True):
@@ -39,20 +44,45 @@ class Aws(msgspec.Struct, frozen=True):
 
 @asynccontextmanager
 async def open_aws(
-    *, session: AioSession | None = None, region: str | None = None, endpoint_url: str | None = None
+    *,
+    session: AioSession | None = None,
+    region: str | None = None,
+    endpoint_url: str | None = None,
+    lean: bool = False,
 ) -> AsyncGenerator[Aws]:
     """The ports, with endpoint, region and credentials found as every AWS tool finds them.
 
-    Raises `Permanent` when no region is configured. Clients other than SQS's are opened when first used.
+    With `lean` the small client carries SQS and DynamoDB, at a fraction of the cost. Raises `Permanent` when no region is
+    configured. Clients other than SQS's are opened when first used.
     """
     async with AsyncExitStack() as closing:
         clients = Clients(closing, session=session, region=region, endpoint_url=endpoint_url)
         sqs = await clients.port("sqs")
+        queue_call = await _lean(SQS, clients, closing) if lean else BotoCall(clients, "sqs")
+        table_call = await _lean(DYNAMODB, clients, closing) if lean else BotoCall(clients, "dynamodb")
         yield Aws(
-            queues=SqsQueues(Retrying(BotoCall(clients, "sqs")), sqs.meta.endpoint_url),
-            tables=DynamoTables(Retrying(BotoCall(clients, "dynamodb"))),
+            queues=SqsQueues(Retrying(queue_call), sqs.meta.endpoint_url),
+            tables=DynamoTables(Retrying(table_call)),
             objects=S3Objects(clients),
             vault=KmsVault(Retrying(BotoCall(clients, "kms"))),
             client=clients.raw,
             region=sqs.meta.region_name,
         )
+
+
+async def _lean(service: JsonService, clients: Clients, closing: AsyncExitStack) -> Call:
+    """The small client at the endpoint, region and credentials botocore has found for the service."""
+    client = await clients.port(service.signing_name)
+    endpoint_url = str(client.meta.endpoint_url)
+    if clients.has_proxy(endpoint_url):
+        return BotoCall(clients, service.signing_name)
+    call = LeanCall(
+        service,
+        endpoint_url=endpoint_url,
+        region=str(client.meta.region_name),
+        credentials=clients.keys,
+        tls=clients.tls() if endpoint_url.startswith("https:") else None,
+        connect_timeout=CONNECT_TIMEOUT,
+    )
+    closing.push_async_callback(call.aclose)
+    return call

@@ -1,0 +1,1 @@
+"""A small client for AWS's JSON protocols, for the calls every message pays for."""
