@@ -15,8 +15,8 @@ from snavio.runtime.outcome import Dead, Done, Retry
 from snavio.runtime.testing import virtual_now, virtual_time
 from snavio.runtime.tracecontext import TraceContext
 
-Q = "http://sqs/1/work"
-DLQ = "http://sqs/1/work-dlq"
+Q = "memory://sqs/000000000000/work"
+DLQ = "memory://sqs/000000000000/work-dlq"
 
 
 async def all_done(messages):
@@ -130,7 +130,7 @@ async def test_a_retry_may_say_when(queues, consumer):
     queues.put(Q, "a")
     async with running(consumer(handler)):
         await until(lambda: queues.called("set_visibility"))
-    assert queues.called("set_visibility") == [[("m1#1", 78)]]
+    assert queues.called("set_visibility") == [[("m001/1", 78)]]
 
 
 @virtual_time
@@ -144,9 +144,9 @@ async def test_a_dead_message_is_in_the_dead_letter_queue_before_it_is_deleted(q
         await until(lambda: not queues.bodies(Q))
     order = [name for name, _, _ in queues.calls if name in {"send", "delete"}]
     assert order == ["send", "delete"]
-    (letter,) = [stored.outgoing for stored in queues.stored[DLQ]]
+    (letter,) = [held.message for held in queues.held(DLQ)]
     assert (letter.body, letter.group) == ("junk", "acme")
-    assert letter.attributes == {"traceparent": "x", REASON: "malformed-json", ORIGIN: "m1"}
+    assert letter.attributes == {"traceparent": "x", REASON: "malformed-json", ORIGIN: "m001"}
     assert subject._tally.dead == 1
     assert subject._tally.done == 0
 
@@ -180,7 +180,7 @@ async def test_a_handler_that_raises_has_its_messages_returned_and_the_error_log
         assert queues.bodies(Q) == ["a", "b"]
     (line,) = [line for line in lines if line["event"] == "handler.raised"]
     assert line["error_type"] == "KeyError"
-    assert line["message_ids"] == ["m1", "m2"]
+    assert line["message_ids"] == ["m001", "m002"]
 
 
 @virtual_time
@@ -193,8 +193,23 @@ async def test_what_makes_a_handler_raise_is_isolated_before_its_neighbours_are_
     queues.put(Q, *"abcd", "poison", *"efgh")
     async with running(consumer(handler)):
         await until(lambda: queues.bodies(Q) == ["poison"])
-        (poison,) = queues.stored[Q]
-        assert poison.receives <= 3
+        (poison,) = queues.held(Q)
+        assert poison.receive_count <= 3
+
+
+@virtual_time
+async def test_a_message_that_never_succeeds_ends_in_the_dead_letter_queue_by_the_queues_own_count(
+    queues, consumer
+):
+    async def handler(messages):
+        return [Retry("still not")] * len(messages)
+
+    queues.put(Q, "poison")
+    async with running(consumer(handler)):
+        await until(lambda: queues.bodies(DLQ) == ["poison"])
+    (buried,) = queues.held(DLQ)
+    assert buried.receive_count == 5
+    assert queues.called("send") == []
 
 
 @pytest.mark.parametrize(
@@ -226,7 +241,7 @@ async def test_messages_in_hand_stay_hidden_handled_or_waiting(queues, consumer)
         await until(lambda: len(handled) == 10)
         await anyio.sleep(60)
         assert queues.visible(Q) == []
-        assert all(stored.receives == 1 for stored in queues.stored[Q])
+        assert all(held.receive_count == 1 for held in queues.held(Q))
         assert len(handled) == 10
         release.set()
         await until(lambda: not queues.bodies(Q))
@@ -246,7 +261,7 @@ async def test_a_failed_renewal_is_made_good_before_the_message_shows(queues, co
     async with running(consumer(handler, visibility_seconds=10)):
         await anyio.sleep(30)
         assert queues.visible(Q) == []
-        assert queues.stored[Q][0].receives == 1
+        assert queues.held(Q)[0].receive_count == 1
         release.set()
 
 
@@ -263,9 +278,9 @@ async def test_a_waiting_message_whose_receipt_is_lost_is_not_handled_here(queue
     queues.put(Q, *map(str, range(10)), "late")
     async with running(consumer(handler, handlers=1, polls=1, batches_in_hand=3, visibility_seconds=10)):
         await until(lambda: len(handled) == 10)
-        await until(lambda: queues.stored[Q][10].receipt)
-        queues.stored[Q][10].receipt = "taken over by another worker"
-        queues.stored[Q][10].visible_at = float("inf")
+        await until(lambda: queues.held(Q)[10].receipt)
+        queues.held(Q)[10].receipt = "taken over by another worker"
+        queues.held(Q)[10].visible_at = float("inf")
         await anyio.sleep(20)
         release.set()
         await until(lambda: len(queues.bodies(Q)) == 1)
@@ -303,7 +318,7 @@ async def test_a_transient_receive_error_is_waited_out_with_growing_pauses(queue
 
 @virtual_time
 async def test_a_queue_that_stays_missing_ends_the_consumer_loudly(queues, consumer):
-    queues.missing.add(Q)
+    del queues.queues[Q]
     with pytest.RaisesGroup(NotFound, flatten_subgroups=True):
         await consumer(polls=1).run()
     assert len(queues.called("receive")) == 5

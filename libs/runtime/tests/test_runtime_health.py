@@ -22,7 +22,12 @@ async def worker(log, queues) -> Worker:
         pass
 
     worker = Worker("shield", CommonConfig(stage="test"), worker_id="w1", log=log)
-    worker.consume(queues=queues, queue="http://sqs/1/work", dlq="http://sqs/1/work-dlq", handler=handler)
+    worker.consume(
+        queues=queues,
+        queue="memory://sqs/000000000000/work",
+        dlq="memory://sqs/000000000000/work-dlq",
+        handler=handler,
+    )
     worker.every(2.0, refresh, name="refresh-keys")
     worker.wired = True
     return worker

@@ -14,7 +14,7 @@ from snavio.runtime.outcome import Done
 from snavio.runtime.testing import FakeSignals, virtual_time
 from snavio.runtime.worker import Worker
 
-Q = "http://sqs/1/work"
+Q = "memory://sqs/000000000000/work"
 CONFIG = CommonConfig(wait_seconds=1, drain_seconds=10, flush_seconds=5)
 
 
@@ -174,14 +174,14 @@ async def test_a_background_task_that_quietly_returns_ends_the_process(harness, 
 
 @virtual_time
 async def test_an_intake_that_fails_ends_the_process(harness, queues, lines):
-    queues.missing.add(Q)
+    del queues.queues[Q]
 
     async def wire(worker: Worker):
         worker.consume(queues=queues, queue=Q, dlq=Q + "-dlq", handler=None)
 
     assert await harness.run(wire) == FAILED
     assert failure(lines)["task"] == "work"
-    assert "no such queue" in failure(lines)["error"]
+    assert "There is no queue" in failure(lines)["error"]
 
 
 @virtual_time

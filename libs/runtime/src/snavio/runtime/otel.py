@@ -26,6 +26,7 @@ from opentelemetry.trace import (
 )
 
 from snavio.runtime.daemon_thread import in_daemon_thread
+from snavio.runtime.metrics import ALL
 from snavio.runtime.tracecontext import TraceContext
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class OtelTelemetry:
             metric_readers=[reader],
             resource=described,
             shutdown_on_exit=False,
-            views=[View(instrument_type=Histogram, aggregation=ExponentialBucketHistogramAggregation())],
+            views=[_view(metric) for metric in ALL.values()],
         )
         self._tracer = self._tracers.get_tracer(_SCOPE)
         self._meter = self._meters.get_meter(_SCOPE)
@@ -173,3 +174,9 @@ def _remote(context: TraceContext) -> SpanContext:
         trace_flags=TraceFlags(TraceFlags.SAMPLED if context.sampled else TraceFlags.DEFAULT),
         trace_state=TraceState.from_header([context.state]) if context.state else None,
     )
+
+
+def _view(metric: Metric) -> View:
+    # The SDK puts instrument names into lower case; the view gives the documents' spelling back.
+    aggregation = ExponentialBucketHistogramAggregation() if metric.kind == "histogram" else None
+    return View(instrument_name=metric.name.lower(), name=metric.name, aggregation=aggregation)
