@@ -27,6 +27,7 @@ help:
 setup: $(VENV)/.installed ## Create .venv with every locked dependency and the snavio command
 
 $(VENV)/.installed: requirements.txt pyproject.toml $(MEMBERS) | $(UV)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "setup: Snavio needs Python 3.11 or newer; name one with PYTHON=..." >&2; exit 1; }
 	@tools/ensure-java
 	$(UV) venv --quiet --allow-existing --python $(PYTHON) $(VENV)
 	$(UV) pip sync --quiet --python $(BIN)/python --require-hashes requirements.txt
