@@ -22,7 +22,7 @@ from snavio.spark.rollup import faults, feed, fingerprints, rollup
 from snavio.spark.schemas import ABUSE
 from snavio.spark.session import size_shuffles
 from snavio.spark.source import read_counts, read_items
-from snavio.spark.table import HOUR_SECONDS, combined, partition_columns
+from snavio.spark.table import HOUR_SECONDS, combined, frame_of, partition_columns
 from snavio.wire.stats import RETENTION_SECONDS, WINDOW_SECONDS, window_of
 
 if TYPE_CHECKING:
@@ -238,7 +238,7 @@ def _abuse_frame(spark: SparkSession, bans: Iterable[AbuseBan]) -> DataFrame:
     rows = [
         (ban.window, ban.source, list(ban.targets), ban.violations, ban.minutes, ban.until) for ban in bans
     ]
-    return partition_columns(spark.createDataFrame(rows, StructType(ABUSE.fields[:6])))
+    return partition_columns(frame_of(spark, rows, StructType(ABUSE.fields[:6])))
 
 
 def _collect(frame: DataFrame) -> list[Any]:

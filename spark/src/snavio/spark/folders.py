@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 from urllib.parse import urlsplit
 
-import botocore.session
 import msgspec
 from botocore.exceptions import ClientError
+
+from snavio.spark.clients import client_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -152,7 +153,6 @@ def open_folder(uri: str) -> Folder:
         case "" | "file":
             return LocalFolder(Path(parts.path if parts.scheme else uri))
         case "s3" | "s3a":
-            session = cast("Any", botocore.session.get_session())
-            return BucketFolder(parts.scheme, parts.netloc, parts.path, session.create_client("s3"))
+            return BucketFolder(parts.scheme, parts.netloc, parts.path, client_of("s3"))
         case other:
             raise ValueError(f"The lake is a folder or an s3:// URI, not {other}://.")

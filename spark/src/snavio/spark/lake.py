@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from snavio.spark.schemas import ABUSE, COARSE, FAULTS, FEED, ROLLUP
+from snavio.spark.schemas import ABUSE, COARSE, FAILURES, FAULTS, FEED, ROLLUP, SERVICES, USAGE
 from snavio.spark.table import LakeTable
 
 if TYPE_CHECKING:
@@ -22,3 +22,6 @@ class Lake:
         self.abuse = LakeTable(folder, "abuse", ABUSE)
         self.hours = LakeTable(folder, "hours", COARSE)
         self.days = LakeTable(folder, "days", COARSE)
+        self.usage = LakeTable(folder, "usage", USAGE)
+        self.services = LakeTable(folder, "services", SERVICES)
+        self.failures = LakeTable(folder, "failures", FAILURES)

@@ -111,3 +111,51 @@ ABUSE = StructType(
     ]
 )
 """A source found to abuse in one ban window; `window` is where that begins."""
+
+_VOLUMES = [
+    StructField("fast", LongType()),
+    StructField("slow", LongType()),
+    StructField("rejected", LongType()),
+]
+_LATENCY = [
+    StructField("p50", DoubleType()),
+    StructField("p95", DoubleType()),
+    StructField("p99", DoubleType()),
+]
+_DATE = StructField("date", StringType())
+
+USAGE = StructType(
+    [
+        StructField("window", LongType()),
+        StructField("tenant", StringType()),
+        StructField("commands", LongType()),
+        *_VOLUMES,
+        *_LATENCY,
+        StructField("cost_usd", DoubleType()),
+        _DATE,
+    ]
+)
+"""A tenant's day."""
+
+SERVICES = StructType(
+    [
+        StructField("window", LongType()),
+        StructField("target", StringType()),
+        StructField("command", StringType()),
+        *_VOLUMES,
+        *_LATENCY,
+        _DATE,
+    ]
+)
+"""An hour of a (target, command)."""
+
+FAILURES = StructType(
+    [
+        StructField("window", LongType()),
+        StructField("tenant", StringType()),
+        StructField("reason", StringType()),
+        StructField("count", LongType()),
+        _DATE,
+    ]
+)
+"""A tenant's day of rejections for one reason."""

@@ -17,6 +17,7 @@ _SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     # A commit replaces the folders it wrote and no others.
     "spark.sql.sources.partitionOverwriteMode": "dynamic",
+    "spark.python.daemon.module": "snavio.spark.daemon",
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
     # An unfinished commit is invisible, so its success marker would say nothing.

@@ -1,16 +1,14 @@
-"""Reading the aggregation store: one Query for each (window, shard), from whichever process asks."""
+"""The aggregation store: read by one Query for each (window, shard), from whichever process asks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
-from typing import Any, Protocol, TypeAlias, cast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias, cast
 
-import botocore.session
 import msgspec
-from botocore.config import Config
 
-from snavio.wire.stats import partition_key
+from snavio.spark.clients import client_of
+from snavio.wire.stats import StatsItem, partition_key
 
 Attribute: TypeAlias = str | int | float | bool | bytes | None
 Attributes: TypeAlias = dict[str, Attribute]
@@ -25,33 +23,11 @@ class Store(msgspec.Struct, frozen=True):
     """Only to override what the standard AWS variables say."""
 
 
-class DynamoDB(Protocol):
-    """The calls this package makes of DynamoDB."""
-
-    def query(self, **request: Any) -> dict[str, Any]: ...
-    def put_item(self, **request: Any) -> dict[str, Any]: ...
-    def batch_write_item(self, **request: Any) -> dict[str, Any]: ...
-
-
-@cache
-def client_of(region: str | None, endpoint_url: str | None) -> DynamoDB:
-    """A client, made once a process: loading its model costs more than a query."""
-    session = cast("Any", botocore.session.get_session())
-    return session.create_client(
-        "dynamodb",
-        region_name=region,
-        endpoint_url=endpoint_url,
-        config=Config(
-            retries={"mode": "standard", "total_max_attempts": 8}, connect_timeout=5, read_timeout=30
-        ),
-    )
-
-
 def query_shard(
     store: Store, window: int, shard: int, attributes: Sequence[str]
 ) -> Iterator[list[Attributes]]:
     """The items of one shard of one window, a page at a time, with only the attributes asked for."""
-    client = client_of(store.region, store.endpoint_url)
+    client = client_of("dynamodb", store.region, store.endpoint_url)
     names = {f"#{i}": name for i, name in enumerate(attributes)}
     request: dict[str, Any] = {
         "TableName": store.table,
@@ -82,6 +58,13 @@ def plain(value: Mapping[str, Any]) -> Attribute:
             return held
         case _:
             return None
+
+
+def write_items(store: Store, items: Iterable[StatsItem]) -> None:
+    """Put items into the store, as workers do; for feeds that no worker writes."""
+    client = client_of("dynamodb", store.region, store.endpoint_url)
+    for item in items:
+        client.put_item(TableName=store.table, Item=typed(msgspec.structs.asdict(item)))
 
 
 def typed(item: Mapping[str, Attribute]) -> dict[str, dict[str, Any]]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 from datetime import UTC, datetime
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
@@ -101,7 +101,7 @@ class LakeTable:
                     if stale:
                         dead[commit.run] = stale
         if not files:
-            return spark.createDataFrame([], self.schema)
+            return frame_of(spark, [], self.schema)
         root = f"{self._folder.uri}/{self.name}"
         frame = (
             spark.read.schema(self.schema)
@@ -192,6 +192,11 @@ class LakeTable:
         for entry in entries:
             if entry.path not in referred and entry.modified < before:
                 self._folder.remove(entry.path)
+
+
+def frame_of(spark: SparkSession, rows: Sequence[tuple[object, ...]], schema: StructType) -> DataFrame:
+    """A frame of a few rows the driver has."""
+    return cast("Any", spark).createDataFrame(rows, schema)
 
 
 def partition_columns(frame: DataFrame) -> DataFrame:

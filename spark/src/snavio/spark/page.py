@@ -1,0 +1,286 @@
+"""A day of the platform on one page: self-contained HTML, readable on paper, in the dark and by a screen reader."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from html import escape
+
+import msgspec
+
+from snavio.spark.charts import Series, bars, legend, lines, milliseconds, short, stacked_columns
+from snavio.spark.reports import Prices
+from snavio.spark.style import STYLE
+
+_HOUR = 3_600
+
+
+class Hour(msgspec.Struct, frozen=True):
+    """The platform in one hour."""
+
+    window: int
+    fast: int
+    slow: int
+    rejected: int
+    p50: float | None
+    p95: float | None
+    p99: float | None
+
+
+class Use(msgspec.Struct, frozen=True):
+    """A tenant's day."""
+
+    tenant: str
+    commands: int
+    fast: int
+    slow: int
+    rejected: int
+    p50: float | None
+    p95: float | None
+    p99: float | None
+    cost_usd: float
+
+
+class Served(msgspec.Struct, frozen=True):
+    """The day of a (target, command)."""
+
+    target: str
+    command: str
+    fast: int
+    slow: int
+    rejected: int
+    p50: float | None
+    p95: float | None
+    p99: float | None
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """Rejections for one reason."""
+
+    reason: str
+    count: int
+
+
+class Abuse(msgspec.Struct, frozen=True):
+    """A source banned for dominating."""
+
+    window: int
+    source: str
+    targets: list[str]
+    violations: int
+    until: int
+
+
+class Silence(msgspec.Struct, frozen=True):
+    """Windows a worker did not report."""
+
+    worker: str
+    service: str
+    window: int
+    windows: int
+    kind: str
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything the page shows."""
+
+    day: str
+    made_at: float
+    prices: Prices
+    hours: Sequence[Hour]
+    usage: Sequence[Use]
+    services: Sequence[Served]
+    failures: Sequence[Failure]
+    abuse: Sequence[Abuse]
+    silences: Sequence[Silence]
+    items: int
+    malformed: int
+
+
+def page(report: Report) -> str:
+    """The page."""
+    sections = (
+        _tiles(report),
+        _traffic(report),
+        _tenants(report),
+        _served(report),
+        _failures(report),
+        _fairness(report),
+        _feed(report),
+    )
+    made = datetime.fromtimestamp(report.made_at, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>Snavio, {report.day}</title><style>{STYLE}</style></head><body>"
+        f"<header><h1>Snavio</h1><p>{report.day}, midnight to midnight UTC</p></header><main>{''.join(sections)}</main>"
+        f"<footer>Made {made} UTC from {short(report.items)} items of the fairness feed. Sums are exact; latencies are"
+        " within 5 %. Data that comes late makes this page again.</footer></body></html>"
+    )
+
+
+def _tiles(report: Report) -> str:
+    dispatched = sum(h.fast + h.slow for h in report.hours)
+    fast = sum(h.fast for h in report.hours)
+    rejected = sum(h.rejected for h in report.hours)
+    worst = max((h.p99 for h in report.hours if h.p99 is not None), default=None)
+    cost = sum(u.cost_usd for u in report.usage)
+    handled = dispatched + rejected
+    tiles = [
+        ("commands delivered", short(dispatched), f"{_percent(fast, dispatched)} on the fast path"),
+        ("rejected", short(rejected), f"{_percent(rejected, handled)} of all commands"),
+        ("p99 latency, worst hour", milliseconds(worst), "from sent to delivered"),
+        ("tenants", str(len(report.usage)), f"{len(report.abuse)} bans for dominance"),
+        (
+            "cost",
+            f"${cost:,.2f}",
+            f"${cost / handled * 1e6:,.2f} a million commands" if handled else "no commands",
+        ),
+    ]
+    cards = "".join(
+        f'<div class="tile"><span>{escape(name)}</span><strong>{escape(value)}</strong><small>{escape(note)}</small></div>'
+        for name, value, note in tiles
+    )
+    return f'<section class="tiles">{cards}</section>'
+
+
+def _traffic(report: Report) -> str:
+    known = {hour.window: hour for hour in report.hours}
+    start = int(datetime.fromisoformat(report.day).replace(tzinfo=UTC).timestamp())
+    hours = [known.get(start + i * _HOUR) for i in range(24)]
+    labels = [f"{i:02d}" for i in range(24)]
+    volume = [
+        Series("fast", "fast", [h.fast if h else 0 for h in hours]),
+        Series("slow", "slow", [h.slow if h else 0 for h in hours]),
+        Series("rejected", "bad", [h.rejected if h else 0 for h in hours]),
+    ]
+    latency = [
+        Series("p50", "p50", [h.p50 if h else None for h in hours]),
+        Series("p95", "p95", [h.p95 if h else None for h in hours]),
+        Series("p99", "p99", [h.p99 if h else None for h in hours]),
+    ]
+    return (
+        '<div class="pair">'
+        + _section(
+            "Commands an hour",
+            legend(volume) + stacked_columns(labels, volume, title="Commands by hour and path"),
+        )
+        + _section(
+            "Latency by hour", legend(latency) + lines(labels, latency, title="Latency percentiles by hour")
+        )
+        + "</div>"
+    )
+
+
+def _tenants(report: Report) -> str:
+    rows = [
+        [
+            escape(u.tenant),
+            f"{u.commands:,}",
+            f"{u.fast:,}",
+            f"{u.slow:,}",
+            f"{u.rejected:,}",
+            _percent(u.rejected, u.commands),
+            *(milliseconds(value) for value in (u.p50, u.p95, u.p99)),
+            f"${u.cost_usd:,.4f}",
+        ]
+        for u in report.usage
+    ]
+    top = [(u.tenant, float(u.commands), short(u.commands)) for u in report.usage[:10]]
+    prices = report.prices
+    note = (
+        f"<p class=note>Cost: ${prices.fast:.2f} a million fast, ${prices.slow:.2f} slow, ${prices.rejected:.2f} rejected,"
+        f" and ${prices.fixed_a_day:.2f} a day shared by use.</p>"
+    )
+    heads = ["tenant", "commands", "fast", "slow", "rejected", "%", "p50", "p95", "p99", "cost"]
+    chart = bars(top, style="fast", title="Busiest tenants")
+    return _section("Tenants", chart + _table(heads, rows, folded=len(rows) > 12) + note)  # noqa: PLR2004 - a screenful
+
+
+def _served(report: Report) -> str:
+    rows = [
+        [
+            escape(s.target),
+            escape(s.command),
+            f"{s.fast:,}",
+            f"{s.slow:,}",
+            f"{s.rejected:,}",
+            *(milliseconds(value) for value in (s.p50, s.p95, s.p99)),
+        ]
+        for s in report.services
+    ]
+    heads = ["target", "command", "fast", "slow", "rejected", "p50", "p95", "p99"]
+    return _section("Busiest targets", _table(heads, rows, words=2))
+
+
+def _failures(report: Report) -> str:
+    if not report.failures:
+        return _section("Rejections", "<p class=good>None.</p>")
+    total = sum(f.count for f in report.failures)
+    rows = [
+        (f.reason, float(f.count), f"{short(f.count)} · {_percent(f.count, total)}") for f in report.failures
+    ]
+    return _section("Rejections by reason", bars(rows, style="bad", title="Rejections by reason"))
+
+
+def _fairness(report: Report) -> str:
+    if not report.abuse:
+        return _section(
+            "Fairness", "<p class=good>Nobody took more than a fair share of what others wanted.</p>"
+        )
+    rows = [
+        [escape(a.source), escape(", ".join(a.targets)), str(a.violations), _clock(a.window), _clock(a.until)]
+        for a in report.abuse
+    ]
+    return _section(
+        "Fairness", _table(["source", "dominated", "violations", "from", "banned until"], rows, words=2)
+    )
+
+
+def _feed(report: Report) -> str:
+    if not report.silences and not report.malformed:
+        return _section(
+            "The feed", "<p class=good>Every worker reported every minute; every item could be read.</p>"
+        )
+    said = f"<p class=warn>{report.malformed} malformed items set aside.</p>" if report.malformed else ""
+    rows = [
+        [escape(s.worker), s.service, _clock(s.window), str(s.windows), _meaning(s.kind)]
+        for s in report.silences
+    ]
+    table = (
+        _table(["worker", "service", "after", "windows lost, at most", "what happened"], rows, words=2)
+        if rows
+        else ""
+    )
+    return _section("The feed", said + table)
+
+
+def _meaning(kind: str) -> str:
+    return "fell silent without draining" if kind == "crash" else "a window never came"
+
+
+def _section(title: str, body: str) -> str:
+    return f"<section><h2>{escape(title)}</h2>{body}</section>"
+
+
+def _table(
+    heads: Sequence[str], rows: Iterable[Sequence[str]], *, words: int = 1, folded: bool = False
+) -> str:
+    """A table of cells that are already escaped; the first columns are words, the others numbers."""
+
+    def cells(kind: str, row: Sequence[str]) -> str:
+        return "".join(
+            f"<{kind}{'' if i < words else ' class=n'}>{cell}</{kind}>" for i, cell in enumerate(row)
+        )
+
+    body = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
+    table = f'<div class="scroll"><table><thead><tr>{cells("th", heads)}</tr></thead><tbody>{body}</tbody></table></div>'
+    return f"<details><summary>All figures</summary>{table}</details>" if folded else table
+
+
+def _percent(part: float, whole: float) -> str:
+    return f"{100 * part / whole:.1f} %" if whole else "-"
+
+
+def _clock(at: int) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%H:%M")

@@ -1,0 +1,279 @@
+"""The audit on the embedded AWS: from items in the store to rollups, bans and events, whatever happens on the way."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import uuid
+
+import msgspec
+import pytest
+
+from snavio.aws.boto.session import open_aws
+from snavio.domain.models import Ban, BanMode, Route
+from snavio.registry.rows import decode_row
+from snavio.registry.store import RegistryStore
+from snavio.spark.audit import Lateness, StoreFeed, audit
+from snavio.spark.cli import registry_sink
+from snavio.spark.clients import client_of
+from snavio.spark.folders import open_folder
+from snavio.spark.lake import Lake
+from snavio.spark.source import read_counts, read_items
+from snavio.spark.store import Store, write_items
+from snavio.spark.synthetic import Abuser, Spec, arrivals, worker_rows
+from snavio.wire.events import decode_event, derived_id
+from snavio.wire.names import Names
+from snavio.wire.stats import SHARDS, shard_of
+
+pytestmark = [pytest.mark.aws, pytest.mark.timeout(240)]
+
+START = 1_763_467_200
+NOW = START + 5 * 60 + 30
+ABUSER = "tenant-4/service-2"
+SPEC = Spec(
+    start=START,
+    windows=5,
+    workers=3,
+    tenants=6,
+    targets=3,
+    rows_a_window=120,
+    abusers=(Abuser(ABUSER, ("target-1",), 5.0, start=START + 60),),
+)
+LATENESS = Lateness(windows=5)
+
+
+class Platform:
+    """The tables the audit meets, under a prefix of their own."""
+
+    def __init__(self, endpoint):
+        self.endpoint = endpoint
+        self.names = Names(prefix=f"t{uuid.uuid4().hex[:8]}")
+        self.store = Store(self.names.stats, "us-east-1", endpoint)
+        self.sink = registry_sink(self.names, region="us-east-1", endpoint_url=endpoint)
+        client = client_of("dynamodb", "us-east-1", endpoint)
+        tables = {
+            self.names.stats: "sk",
+            self.names.registry: "sk",
+            self.names.outbox: "sk",
+            self.names.changelog: "seq",
+        }
+        for table, sort in tables.items():
+            client.create_table(
+                TableName=table,
+                BillingMode="PAY_PER_REQUEST",
+                KeySchema=[
+                    {"AttributeName": "pk", "KeyType": "HASH"},
+                    {"AttributeName": sort, "KeyType": "RANGE"},
+                ],
+                AttributeDefinitions=[
+                    {"AttributeName": "pk", "AttributeType": "S"},
+                    {"AttributeName": sort, "AttributeType": "N" if sort == "seq" else "S"},
+                ],
+            )
+        route = Route(
+            target="target-1", command="command-0", tenant="owner", queue_arn="arn:aws:sqs:us-east-1:0:q"
+        )
+        self.run(
+            lambda tables: RegistryStore(tables, self.names, clock=lambda: 0.0).put_route(route, actor="test")
+        )
+
+    def run(self, work):
+        async def connected():
+            async with open_aws(region="us-east-1", endpoint_url=self.endpoint) as aws:
+                return await work(aws.tables)
+
+        return asyncio.run(connected())
+
+    def audit(self, spark, lake, *, now=NOW, sink=None):
+        return audit(spark, StoreFeed(spark, self.store), lake, sink or self.sink, now=now, lateness=LATENESS)
+
+    def consequences(self):
+        """Bans and outbox rows as they stand, and how often the registry changed."""
+
+        async def look(tables):
+            rows = [item async for page in tables.scan(self.names.registry) for item in page]
+            events = [
+                decode_event(item["body"]) async for page in tables.scan(self.names.outbox) for item in page
+            ]
+            changes = await RegistryStore(tables, self.names, clock=lambda: 0.0).last_seq()
+            bans = [entry for entry in map(decode_row, rows) if isinstance(entry, Ban)]
+            return bans, sorted(events, key=lambda event: event.event_id), changes
+
+        return self.run(look)
+
+
+@pytest.fixture
+def platform(aws_endpoint, spark):
+    return Platform(aws_endpoint)
+
+
+@pytest.fixture
+def lake(tmp_path):
+    return Lake(open_folder(str(tmp_path / "lake")))
+
+
+def sums(spark, lake):
+    rows = lake.minutes.read(spark, START - 3600, START + 3600).collect()
+    return {tuple(row)[:7]: row["count"] for row in rows}
+
+
+def expected_sums(spec, *, workers=None, windows=None):
+    total = {}
+    for number in range(spec.workers) if workers is None else workers:
+        for window in range(START, START + spec.windows * 60, 60) if windows is None else windows:
+            for row in worker_rows(spec, number, window):
+                key = (
+                    window,
+                    row.source,
+                    row.target,
+                    row.command,
+                    spec.service(number),
+                    row.outcome,
+                    row.bucket,
+                )
+                total[key] = total.get(key, 0) + row.count
+    return total
+
+
+def test_the_abuser_is_banned_and_told_and_nobody_else_whatever_is_late_repeated_or_malformed(
+    spark, platform, lake
+):
+    items = [arrival.item for arrival in arrivals(SPEC)]
+    late = [item for item in items if item.worker == SPEC.worker(2) and item.window == START]
+    broken = msgspec.structs.replace(items[0], sk="broken#0", worker="broken", rows=b"\x01junk")
+    write_items(platform.store, [item for item in items if item not in late] + [broken] + items[:4])
+
+    first = platform.audit(spark, lake)
+
+    assert (first.banned, first.malformed, first.behind) == ([ABUSER], 1, 0)
+    bans, events, changes = platform.consequences()
+    assert bans == [Ban(source=ABUSER, mode=BanMode.WARM, until=float(START + 600), reason=bans[0].reason)]
+    assert {event.tenant for event in events} == {"tenant-4", "owner"}
+    assert {event.event_id for event in events} == {
+        derived_id("abuse", ABUSER, str(START), tenant) for tenant in ("tenant-4", "owner")
+    }
+    assert events[0].affected_targets == ["target-1"]
+    assert events[0].total_violations == 4
+    (aside,) = lake.faults.read(spark, START, START + 60).collect()
+    assert (aside["item"], bytes(aside["raw"])) == ("broken#0", b"\x01junk")
+
+    again = platform.audit(spark, lake)
+    assert (again.changed, again.events) == (0, 0)
+    assert platform.consequences() == (bans, events, changes)
+
+    write_items(platform.store, late)
+    corrected = platform.audit(spark, lake)
+    assert corrected.changed == 1
+    assert sums(spark, lake) == expected_sums(SPEC)
+    assert platform.consequences() == (bans, events, changes)
+
+
+class Stopped(Exception):  # noqa: N818
+    """The process ended here."""
+
+
+class StoppingSink:
+    def __init__(self, sink, *, after):
+        self._sink, self._after = sink, after
+
+    def owners(self, targets):
+        return self._sink.owners(targets)
+
+    def apply(self, bans, events, *, now):
+        if self._after:
+            self._sink.apply(bans, events, now=now)
+        raise Stopped
+
+
+def test_a_run_that_stops_around_its_consequences_is_made_up_for_by_the_next(spark, platform, lake):
+    write_items(platform.store, [arrival.item for arrival in arrivals(SPEC)])
+    with pytest.raises(Stopped):
+        platform.audit(spark, lake, sink=StoppingSink(platform.sink, after=False))
+    assert platform.consequences()[:2] == ([], [])
+    with pytest.raises(Stopped):
+        platform.audit(spark, lake, sink=StoppingSink(platform.sink, after=True))
+    applied = platform.consequences()
+    assert platform.audit(spark, lake, now=NOW + 5).banned == [ABUSER]
+    assert platform.consequences() == applied
+
+
+KILLED = """
+    import os, signal, sys
+    from snavio.spark import audit, cli, folders, lake, session, store, table
+    from snavio.wire.names import Names
+
+    commit = table.LakeTable.commit
+
+    def killed(self, staged, *, now):
+        if self.name == "minutes":
+            os.kill(os.getpid(), signal.SIGKILL)
+        commit(self, staged, now=now)
+
+    table.LakeTable.commit = killed
+    root, table_name, prefix, endpoint, now = sys.argv[1:]
+    spark = session.open_session(master="local[2]", memory="1g")
+    audit.audit(
+        spark,
+        audit.StoreFeed(spark, store.Store(table_name, "us-east-1", endpoint)),
+        lake.Lake(folders.open_folder(root)),
+        cli.registry_sink(Names(prefix=prefix), region="us-east-1", endpoint_url=endpoint),
+        now=float(now),
+        lateness=audit.Lateness(windows=5),
+    )
+"""
+
+
+@pytest.mark.slow
+def test_a_run_killed_between_data_and_manifest_leaves_the_lake_as_it_was_and_is_done_again(
+    spark, platform, lake, tmp_path
+):
+    write_items(platform.store, [arrival.item for arrival in arrivals(SPEC)])
+    arguments = [
+        str(tmp_path / "lake"),
+        platform.names.stats,
+        platform.names.prefix,
+        platform.endpoint,
+        str(NOW),
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(KILLED), *arguments],
+        env=os.environ,
+        check=False,
+        capture_output=True,
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr.decode()
+    written = list((tmp_path / "lake" / "minutes").rglob("*.parquet"))
+    assert written
+    assert sums(spark, lake) == {}
+    platform.audit(spark, lake)
+    assert sums(spark, lake) == expected_sums(SPEC)
+    assert [ban.source for ban in platform.consequences()[0]] == [ABUSER]
+    # The same folders, written again: nothing is left over.
+    assert {path.parent for path in written} == {
+        p.parent for p in (tmp_path / "lake" / "minutes").rglob("*.parquet")
+    }
+
+
+def test_the_source_reads_a_partition_a_shard_and_only_what_is_asked_for(spark, platform):
+    items = [arrival.item for arrival in arrivals(SPEC)]
+    odd = msgspec.structs.replace(items[0], sk="odd#0", sequence=2**80)
+    write_items(platform.store, [*items, odd])
+    frame = read_items(spark, platform.store, [START, START + 60])
+    assert frame.rdd.getNumPartitions() == 2 * SHARDS
+    rows = frame.collect()
+    assert {(row["window"], row["worker"], row["sequence"], row["shard"]) for row in rows} == {
+        (item.window, item.worker, item.sequence, shard_of(item.worker))
+        for item in items
+        if item.window < START + 120
+    } | {(START, items[0].worker, None, items[0].shard)}
+    wide = read_counts(spark, platform.store, [START])
+    narrow = spark.read.format("snavio-stats-counts").schema("source string, count bigint")
+    projected = narrow.options(
+        table=platform.store.table, windows=str(START), endpoint_url=platform.endpoint
+    ).load()
+    assert projected.columns == ["source", "count"]
+    assert sorted(projected.collect()) == sorted(wide.select("source", "count").collect())
