@@ -10,7 +10,7 @@ import sys
 
 from snavio.embedded import lifeline
 
-_GRACE_SECONDS = 5.0
+_GRACE_SECONDS = 3.0
 
 if __name__ == "__main__":
     module = sys.argv.pop(1)
