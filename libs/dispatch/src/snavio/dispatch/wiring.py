@@ -35,15 +35,18 @@ async def enter_aws(config: DispatchConfig, worker: Worker) -> Aws:
     return await worker.enter(open_aws(region=config.region, endpoint_url=config.endpoint))
 
 
-def wire_base(aws: Aws, config: DispatchConfig, worker: Worker) -> Base:
-    """Keep the registry current in the background, and record notices as they come."""
+def wire_base(aws: Aws, config: DispatchConfig, worker: Worker, *, with_keys: bool = False) -> Base:
+    """Keep the registry current in the background, and record notices as they come.
+
+    Only a worker that verifies signatures is given keys, and needs the right to open them.
+    """
     names = config.names
     ttls = config.ttls.jittered(worker.roll() * config.ttl_jitter)
     observer = CacheMetrics(worker.telemetry, worker.log, ttls)
     keeper = Keeper(
         aws.tables,
         names,
-        Sealer(aws.vault),
+        Sealer(aws.vault) if with_keys else None,
         ttls=ttls,
         clock=worker.now,
         observer=observer,

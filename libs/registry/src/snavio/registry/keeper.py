@@ -53,13 +53,16 @@ class LogGapError(SnavioError):
 
 
 class Keeper:
-    """Owns the registry of one worker. `registry` may be replaced by a reload: ask for it anew for every batch."""
+    """Owns the registry of one worker. `registry` may be replaced by a reload: ask for it anew for every batch.
+
+    Without a sealer it keeps no keys: only who verifies signatures may open secrets.
+    """
 
     def __init__(
         self,
         tables: Tables,
         names: Names,
-        sealer: Sealer,
+        sealer: Sealer | None,
         *,
         ttls: TtlPolicy,
         clock: Callable[[], float],
@@ -157,8 +160,9 @@ class Keeper:
             registry.seq = change.seq
             if change.kind == "grant" and change.after is None:
                 revocations.append(change)
-        for seal in registry.seals.values():
-            await self._sealer.open(seal)
+        if self._sealer is not None:
+            for seal in registry.seals.values():
+                await self._sealer.open(seal)
         if revocations and not silent:
             for listener in self._on_revoked:
                 listener(revocations)

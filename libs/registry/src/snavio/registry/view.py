@@ -34,7 +34,7 @@ class Usage(msgspec.Struct):
 class Registry:
     """Routes, grants, keys, bans, quotas and settings, with the phases of their age."""
 
-    def __init__(self, ttls: TtlPolicy, sealer: Sealer) -> None:
+    def __init__(self, ttls: TtlPolicy, sealer: Sealer | None) -> None:
         self.ttls = ttls
         self.as_of = 0.0
         self.seq = 0
@@ -120,7 +120,7 @@ class Registry:
         if held is not None:
             return held
         key = self._keys.get(source, {}).get(version_id)
-        if key is None:
+        if key is None or self._sealer is None:
             return None
         try:
             secret = self._sealer.unseal(key.sealed, source=source, version_id=version_id)
@@ -157,6 +157,8 @@ class Registry:
             case Grant():
                 self.grants.put(entry)
             case Key():
+                if self._sealer is None:
+                    return
                 if entry.source not in self._keys:
                     self._tenants[tenant_of(entry.source)] += 1
                 self._keys.setdefault(entry.source, {})[entry.version_id] = entry

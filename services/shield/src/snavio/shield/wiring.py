@@ -18,7 +18,7 @@ async def wire(config: ShieldConfig, worker: Worker) -> None:
 
 def wire_on(aws: Aws, config: ShieldConfig, worker: Worker) -> None:
     """Consume the ingress queue."""
-    base = wire_base(aws, config, worker)
+    base = wire_base(aws, config, worker, with_keys=True)
     names = base.names
     handler = ShieldHandler(
         queues=aws.queues,
