@@ -36,5 +36,7 @@ class Gateway:
             with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS) as response:  # noqa: S310
                 answer = response.read()
         except urllib.error.HTTPError as problem:
-            raise DemoFailedError(f"{method} {path}: {problem.code} {problem.read().decode(errors='replace')}") from problem
+            raise DemoFailedError(
+                f"{method} {path}: {problem.code} {problem.read().decode(errors='replace')}"
+            ) from problem
         return msgspec.json.decode(answer) if answer else None

@@ -73,16 +73,22 @@ class Tenant:
         rights = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": ["sts:AssumeRole", "sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:DeleteMessageBatch"], "Resource": "*"}]}  # fmt: skip
         async with root.client("iam") as iam:
             await iam.create_role(RoleName=role, AssumeRolePolicyDocument=msgspec.json.encode(trust).decode())
-            await iam.put_role_policy(RoleName=role, PolicyName="send", PolicyDocument=msgspec.json.encode(rights).decode())
+            await iam.put_role_policy(
+                RoleName=role, PolicyName="send", PolicyDocument=msgspec.json.encode(rights).decode()
+            )
         arn = f"arn:aws:iam::{_ACCOUNT}:role/{role}"
-        registration = await admin.call("POST", "/api/v1/tenants", {"tenant": name, "sender_role_arns": [arn]})
+        registration = await admin.call(
+            "POST", "/api/v1/tenants", {"tenant": name, "sender_role_arns": [arn]}
+        )
         tenant = cls(name, root, Gateway(http_url, registration["token"]), registration)
         tenant.sender = await root.assume(arn, role)
         return tenant
 
     async def add_service(self, service: str) -> str:
         """Register a service; its source."""
-        answer = await self.gateway.call("POST", f"/api/v1/tenants/{self.name}/services", {"service": service})
+        answer = await self.gateway.call(
+            "POST", f"/api/v1/tenants/{self.name}/services", {"service": service}
+        )
         key = answer["key"]
         self._secrets[answer["source"]] = (key["version_id"], SigningKey(base64.b64decode(key["secret_b64"])))
         return answer["source"]
@@ -92,12 +98,19 @@ class Tenant:
         async with self._root.client("sqs") as sqs:
             encrypted = {"KmsMasterKeyId": "alias/aws/sqs"}
             await sqs.create_queue(QueueName=f"{name}-dlq", Attributes=encrypted)
-            redrive = {"deadLetterTargetArn": f"arn:aws:sqs:{_REGION}:{_ACCOUNT}:{name}-dlq", "maxReceiveCount": 5}
+            redrive = {
+                "deadLetterTargetArn": f"arn:aws:sqs:{_REGION}:{_ACCOUNT}:{name}-dlq",
+                "maxReceiveCount": 5,
+            }
             policy = {"Version": "2012-10-17", "Statement": [
                 {"Effect": "Allow", "Principal": {"AWS": [f"arn:aws:iam::{_ACCOUNT}:role/snavio-fast", f"arn:aws:iam::{_ACCOUNT}:role/snavio-slow"]}, "Action": "sqs:SendMessage", "Resource": "*"},
                 {"Effect": "Allow", "Principal": {"AWS": f"arn:aws:iam::{_ACCOUNT}:role/snavio-monitor"}, "Action": "sqs:GetQueueAttributes", "Resource": "*"},
             ]}  # fmt: skip
-            attributes = {**encrypted, "RedrivePolicy": msgspec.json.encode(redrive).decode(), "Policy": msgspec.json.encode(policy).decode()}
+            attributes = {
+                **encrypted,
+                "RedrivePolicy": msgspec.json.encode(redrive).decode(),
+                "Policy": msgspec.json.encode(policy).decode(),
+            }
             answer = await sqs.create_queue(QueueName=name, Attributes=attributes)
         return Queue(answer["QueueUrl"], f"arn:aws:sqs:{_REGION}:{_ACCOUNT}:{name}")
 
@@ -105,7 +118,9 @@ class Tenant:
         """Its identity on the bus: the emit role, assumed under the name of its own role."""
         return await self.sender.assume(self._registration["emit_role_arn"], f"{self.name}-sender")
 
-    def entry(self, source: str, target: str, command: str, payload: object, **changes: Any) -> dict[str, str]:
+    def entry(
+        self, source: str, target: str, command: str, payload: object, **changes: Any
+    ) -> dict[str, str]:
         """A signed command as an entry for PutEvents. `changes` spoil it after signing."""
         version_id, key = self._secrets[source]
         command_id = changes.pop("id", None) or str(uuid.uuid4())
@@ -126,7 +141,9 @@ class Tenant:
 
     async def telemetry(self, *, until: Any, seconds: float) -> list[dict[str, Any]]:
         """Read its telemetry queue until `until(events)` holds or the time is up."""
-        return await read_queue(self.sender, self._registration["telemetry_queue_url"], until=until, seconds=seconds)
+        return await read_queue(
+            self.sender, self._registration["telemetry_queue_url"], until=until, seconds=seconds
+        )
 
 
 async def put_events(cloud: Cloud, entries: list[dict[str, str]]) -> int:
@@ -150,6 +167,8 @@ async def read_queue(cloud: Cloud, url: str, *, until: Any, seconds: float) -> l
                 if not messages:
                     continue
                 found += [msgspec.json.decode(message["Body"]) for message in messages]
-                entries = [{"Id": str(n), "ReceiptHandle": m["ReceiptHandle"]} for n, m in enumerate(messages)]
+                entries = [
+                    {"Id": str(n), "ReceiptHandle": m["ReceiptHandle"]} for n, m in enumerate(messages)
+                ]
                 await sqs.delete_message_batch(QueueUrl=url, Entries=entries)
     return found

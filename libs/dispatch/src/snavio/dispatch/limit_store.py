@@ -19,7 +19,7 @@ from snavio.domain.bucket import UNIT, Bucket, Window, microseconds
 from snavio.domain.models import RateLimit
 
 _ROUNDS = 8
-_KEEP_SECONDS = 3600
+_SPARE_SECONDS = 3600
 
 
 class Reservation(msgspec.Struct, frozen=True):
@@ -55,12 +55,13 @@ class LimitStore:
         bucket = self.bucket(limit)
         key = limit_key(name, limit)
         attempt_id = uuid.uuid4().hex
+        mine: Item = {"reservation": attempt_id, "expires_at": _forgotten_at(limit, self._clock())}
         asked = min(wanted, limit.capacity)
         for _ in range(_ROUNDS):
             now_us = microseconds(self._clock())
             window = bucket.window(now_us)
             try:
-                issued = await self._advance(key, window, asked, attempt_id)
+                issued = await self._advance(key, window, asked, mine)
             except ConditionFailed as refused:
                 old = refused.old
                 if old is not None and old.get("reservation") == attempt_id:
@@ -75,15 +76,14 @@ class LimitStore:
             return _granted(asked, issued, window)
         raise Transient(f"the counter of {name} changed too often to reserve from it")
 
-    async def _advance(self, key: str, window: Window, units: int, attempt_id: str) -> int:
+    async def _advance(self, key: str, window: Window, units: int, mine: Item) -> int:
         """Advance `issued` from within the window, or else from below it; the new position."""
         size = units * UNIT
-        mine = {"reservation": attempt_id, "expires_at": int(self._clock()) + _KEEP_SECONDS}
         within = AllOf(
             (
                 AtLeast("issued", window.floor),
                 AtMost("issued", window.cap - size),
-                Differs("reservation", attempt_id),
+                Differs("reservation", str(mine["reservation"])),
             )
         )
         try:
@@ -132,6 +132,11 @@ def pair_name(target: str, command: str) -> str:
 def quota_name(source: str, target: str, command: str) -> str:
     """The name under which a source's own quota is counted."""
     return f"{source}#{target}#{command}"
+
+
+def _forgotten_at(limit: RateLimit, now: float) -> int:
+    """When a counter may be forgotten: once the line has outgrown every unit handed out, nothing is lost with it."""
+    return int(now) + _SPARE_SECONDS + 2 * limit.capacity * limit.interval_seconds // limit.limit
 
 
 def _granted(units: int, issued: int, window: Window) -> Reservation:
