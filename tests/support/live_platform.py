@@ -26,7 +26,7 @@ from snavio.wire.events import decode_event
 from snavio.wire.signing import SigningKey, framed
 from snavio.wire.times import format_time
 
-PATIENCE_SECONDS = 90.0
+PATIENCE_SECONDS = 180.0
 
 
 class WorkerProcess:
@@ -40,7 +40,7 @@ class WorkerProcess:
             # One emulator serves them all: a poll each is enough to keep every worker busy.
             "SNAVIO_POLLS": "1",
             "SNAVIO_WAIT_SECONDS": "2",
-            "SNAVIO_VISIBILITY_SECONDS": "5",
+            "SNAVIO_VISIBILITY_SECONDS": "15",
             "SNAVIO_LOG_LEVEL": "warning",
             **variables,
         }
@@ -180,7 +180,7 @@ class Live:
                 missing = {command_id for command_id in ids if not told.get(command_id, set()) & outcomes}
                 if not missing:
                     return told
-                await anyio.sleep(0.5)
+                await anyio.sleep(2)
 
     async def drain(self, url: str) -> list[dict[str, Any]]:
         """Everything in a target's queue, each with the time SQS took it in."""
