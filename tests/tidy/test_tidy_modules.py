@@ -66,3 +66,15 @@ def test_the_domain_never_asks_for_the_time_or_for_chance(members):
         and (name := getattr(node.func, "attr", None) or getattr(node.func, "id", "")) in asking
     ]
     assert calls == []
+
+
+def test_only_the_embedded_platform_names_the_emulator(members):
+    """It is imported by name, where import-linter does not look."""
+    naming = [
+        str(path)
+        for member in members
+        if member.short != "embedded"
+        for path in member.sources
+        if "ministack" in path.read_text()
+    ]
+    assert naming == []

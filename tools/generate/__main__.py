@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from command_line import command_line_page
 from dashboards import commands_dashboard
 from environment import environment_page
 from events import events_page
@@ -13,6 +14,7 @@ from names import names_page
 
 ROOT = Path(__file__).parents[2]
 PAGES = {
+    "docs/reference/command-line.md": command_line_page,
     "docs/reference/environment.md": environment_page,
     "docs/reference/metrics.md": metrics_page,
     "docs/reference/names.md": names_page,
