@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from typing import Any
 
 import click
 from aiobotocore.session import AioSession
-from botocore.exceptions import BotoCoreError, ClientError
 from rich.console import Console
 from rich.table import Table
 
-from snavio.aws.errors import Permanent
 from snavio.cli.output import as_json, write_json
 from snavio.provisioning.apply import Report, apply
+from snavio.provisioning.caller import names_here
 from snavio.provisioning.describe import Settings, describe
-from snavio.wire.names import Names
 
 _DAYS = click.IntRange(min=0)
 
@@ -72,22 +68,7 @@ def provision(
 
 async def _provision(prefix: str, settings: Settings, *, dry_run: bool) -> Report:
     session = AioSession()
-    names = await _names(session, prefix)
-    return await apply(describe(names, settings), session, dry_run=dry_run)
-
-
-async def _names(session: AioSession, prefix: str) -> Names:
-    chosen: Any = session
-    region = os.environ.get("AWS_REGION") or chosen.get_config_variable("region")
-    if not region:
-        raise Permanent("No AWS region is configured: set AWS_REGION.")
-    try:
-        async with chosen.create_client("sts", region_name=region) as sts:
-            arn = str((await sts.get_caller_identity())["Arn"])
-    except (BotoCoreError, ClientError) as error:
-        raise Permanent(f"The AWS account cannot be told: {error}") from error
-    _, partition, _, _, account, _ = arn.split(":", 5)
-    return Names(prefix=prefix, region=region, account=account, partition=partition)
+    return await apply(describe(await names_here(session, prefix), settings), session, dry_run=dry_run)
 
 
 def _show(report: Report) -> None:

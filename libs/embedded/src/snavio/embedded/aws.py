@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import importlib
 import json
 import logging
 import os
@@ -75,7 +74,11 @@ async def _serve(listener: socket.socket) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    emulator: Any = importlib.import_module("ministack.app").app
+    # Only now: it reads its settings when it is imported.
+    from ministack.app import (  # noqa: PLC0415
+        app as emulator,  # pyright: ignore[reportUnknownVariableType]
+    )
+
     host, port = listener.getsockname()
 
     async def app(scope: Any, receive: Any, send: Any) -> None:

@@ -20,7 +20,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     archive_days: int = 14
     claim_days: int = 15
     """Longer than any queue keeps a message, so a claim never outlives its payload."""
-    max_receives: int = 5
+    max_receives: int = 20
+    """More than any service tries by itself: the queue's own count is for what kills the worker that reads it."""
 
 
 def describe(names: Names, settings: Settings | None = None) -> Platform:

@@ -27,7 +27,7 @@ class Queue(msgspec.Struct, frozen=True, kw_only=True):
     visibility_seconds: int = 60
     retention_seconds: int = 345_600
     dlq: str | None = None
-    max_receives: int = 5
+    max_receives: int = 20
     source: str | None = None
     """The one queue it is the dead-letter queue of."""
     policy: tuple[Statement, ...] = ()
