@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import ipaddress
+import json
 import ssl
+import uuid
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -286,18 +288,33 @@ async def test_a_certificate_nobody_trusts_is_permanent(certificate):
 
 
 @pytest.mark.aws
-async def test_a_role_is_known_by_its_signature_and_refused_without_it(platform):
+async def test_a_role_is_known_by_its_signature_and_refused_without_it(aws_endpoint, aws_session):
     """The emulator checks the signatures of temporary keys, as AWS does."""
-    keys = platform.credentials(platform.names.role("shield"))
-    ingress = platform.queue_url(platform.names.ingress)
+    name = f"lean-{uuid.uuid4().hex[:12]}"
+    found = {"region": "eu-central-1", "endpoint_url": aws_endpoint}
 
     async def receive(secret):
         session: Any = AioSession()
         session.set_credentials(keys["AccessKeyId"], secret, keys["SessionToken"])
-        found = {"region": platform.names.region, "endpoint_url": platform.endpoint_url}
-        async with open_aws(session=session, lean=True, **found) as aws:
-            return await aws.queues.receive(ingress, wait_seconds=0)
+        async with open_aws(session=session, **found) as aws:
+            return await aws.queues.receive(url, wait_seconds=0)
+
+    async with open_aws(session=aws_session, **found) as aws:
+        iam, sts, sqs = [await aws.client(service) for service in ("iam", "sts", "sqs")]
+        url = (await sqs.create_queue(QueueName=name))["QueueUrl"]
+        role = await iam.create_role(
+            RoleName=name, AssumeRolePolicyDocument=_policy("sts:AssumeRole", Principal="*")
+        )
+        await iam.put_role_policy(
+            RoleName=name, PolicyName="receive", PolicyDocument=_policy("sqs:ReceiveMessage", Resource="*")
+        )
+        answer = await sts.assume_role(RoleArn=role["Role"]["Arn"], RoleSessionName="test")
+        keys = answer["Credentials"]
 
     assert await receive(keys["SecretAccessKey"]) == []
     with pytest.raises(Permanent):
         await receive("not-" + keys["SecretAccessKey"])
+
+
+def _policy(action, **more):
+    return json.dumps({"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": action, **more}]})

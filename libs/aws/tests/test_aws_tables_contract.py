@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from contextlib import nullcontext
 
 import anyio
@@ -265,16 +266,17 @@ async def test_a_transaction_does_none_of_its_writes_when_a_condition_fails(worl
 
 async def test_a_transaction_repeated_with_its_token_acts_once(world, table):
     writes = [Update(table, KEY, Change(add={"n": 1})), Put(table, {"pk": "new"}, Absent("pk"))]
-    await world.tables.transact(writes, token="first")
-    await world.tables.transact(writes, token="first")
+    first, second = (str(uuid.uuid4()) for _ in range(2))
+    await world.tables.transact(writes, token=first)
+    await world.tables.transact(writes, token=first)
     assert await world.tables.get(table, KEY) == {"pk": "a", "n": 1}
 
-    await world.tables.transact(writes[:1], token="second")
+    await world.tables.transact(writes[:1], token=second)
     await world.tables.transact(writes[:1])
     assert await world.tables.get(table, KEY) == {"pk": "a", "n": 3}
 
     with pytest.raises(Permanent) as refusal:
-        await world.tables.transact([Put(table, {"pk": "other"})], token="first")
+        await world.tables.transact([Put(table, {"pk": "other"})], token=first)
     assert refusal.value.code == "IdempotentParameterMismatchException"
 
 

@@ -1,1 +1,1 @@
-"""Narrow ports to AWS with an aiobotocore adapter and an in-memory fake."""
+"""Narrow ports to AWS with an aiobotocore adapter, a lean one for the hot calls, and an in-memory fake."""

@@ -1,7 +1,8 @@
 """The narrow ports through which Snavio reaches AWS.
 
-Every port has an aiobotocore adapter (`snavio.aws.boto`) and an in-memory fake (`snavio.aws.memory`) that pass one
-contract suite. Adapters hold to AWS's own limits and raise `Permanent` before calling when a caller exceeds them, since
+Every port has an adapter and an in-memory fake (`snavio.aws.memory`) that pass one contract suite. The adapters of SQS
+and DynamoDB are carried by a lean client (`snavio.aws.lean`) or by aiobotocore (`snavio.aws.boto`), which carries the
+rest. Adapters hold to AWS's own limits and raise `Permanent` before calling when a caller exceeds them, since
 an emulator may be more lenient than AWS. They raise the errors of `snavio.aws.errors` and no others.
 """
 

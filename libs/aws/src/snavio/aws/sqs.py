@@ -102,9 +102,17 @@ class SqsQueues:
     async def send(self, queue: str, messages: Sequence[Outgoing]) -> list[Fault | None]:
         """Send up to ten messages; what SQS would refuse fails alone, what exceeds one batch together is split."""
         limits.require_entries(len(messages))
-        outcome: list[Fault | None] = [limits.message_fault(message) for message in messages]
-        sendable = [index for index, fault in enumerate(outcome) if fault is None]
-        runs = list(limits.split_by_bytes([limits.message_bytes(messages[index]) for index in sendable]))
+        outcome: list[Fault | None] = [None] * len(messages)
+        sendable: list[int] = []
+        sizes: list[int] = []
+        for index, message in enumerate(messages):
+            measured = limits.measure(message)
+            if isinstance(measured, int):
+                sendable.append(index)
+                sizes.append(measured)
+            else:
+                outcome[index] = measured
+        runs = list(limits.split_by_bytes(sizes))
         for run in runs:
             indices = [sendable[place] for place in run]
             entries = [_outgoing(index, messages[index]) for index in indices]

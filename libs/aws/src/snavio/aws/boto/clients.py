@@ -12,6 +12,7 @@ from botocore import httpsession, utils
 from botocore.exceptions import BotoCoreError
 
 from snavio.aws.boto.config import port_config, raw_config
+from snavio.aws.boto.faults import translated
 from snavio.aws.errors import Permanent, Refused
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class Clients:
         self._open: dict[tuple[str, bool], Any] = {}
         self._opening = anyio.Lock()
         self._credentials: Any = None
+        self._tls: ssl.SSLContext | None = None
 
     async def port(self, service: str) -> Any:
         """The client tuned for a port, without retries of its own."""
@@ -56,22 +58,26 @@ class Clients:
 
     async def keys(self) -> Keys:
         """The credentials of the standard chain as they are now, refreshed when they near their end."""
-        try:
-            if self._credentials is None:
+        if self._credentials is None:
+            with translated("credentials"):
                 self._credentials = await self._session.get_credentials()
-                if self._credentials is None:
-                    raise Permanent("Unable to locate credentials.", code="NoCredentials")
+            if self._credentials is None:
+                raise Permanent("credentials: Unable to locate credentials", code="NoCredentials")
+        try:
             return await self._credentials.get_frozen_credentials()
         except BotoCoreError as error:
-            raise Refused(f"No credentials for now: {error}") from error
+            raise Refused(f"credentials: {error}") from error
 
     def tls(self) -> ssl.SSLContext:
         """What AWS's certificates are checked by: the bundle configured, or the one botocore brings."""
+        if self._tls is not None:
+            return self._tls
         bundle = self._session.get_config_variable("ca_bundle") or cast("Any", httpsession).get_cert_path(
             True
         )
         context = ssl.create_default_context(cafile=bundle)
         context.set_alpn_protocols(["http/1.1"])
+        self._tls = context
         return context
 
     def has_proxy(self, url: str) -> bool:

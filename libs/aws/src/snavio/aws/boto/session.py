@@ -48,12 +48,13 @@ async def open_aws(
     session: AioSession | None = None,
     region: str | None = None,
     endpoint_url: str | None = None,
-    lean: bool = False,
+    lean: bool = True,
 ) -> AsyncGenerator[Aws]:
     """The ports, with endpoint, region and credentials found as every AWS tool finds them.
 
-    With `lean` the small client carries SQS and DynamoDB, at a fraction of the cost. Raises `Permanent` when no region is
-    configured. Clients other than SQS's are opened when first used.
+    SQS and DynamoDB are carried by the lean client, at a tenth of the cost, unless `lean` is False or the environment
+    asks for a proxy; S3, KMS and the clients handed out raw are aiobotocore's, opened when first used. Raises `Permanent`
+    when no region is configured.
     """
     async with AsyncExitStack() as closing:
         clients = Clients(closing, session=session, region=region, endpoint_url=endpoint_url)

@@ -81,7 +81,10 @@ class LeanCall:
     async def __call__(self, operation: str, parameters: Mapping[str, Any], answer: type[T], /) -> T:
         """The operation's answer, decoded as the type given."""
         keys = await self._credentials()
-        body = _encode(parameters)
+        try:
+            body = _encode(parameters)
+        except (UnicodeEncodeError, TypeError) as error:
+            raise Permanent(f"{operation}: {error}", code="SerializationException") from error
         head = self._signer.head(
             keys, target=f"{self._service.target}.{operation}", body=body, now=time.time()
         )

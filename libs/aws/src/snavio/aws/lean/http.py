@@ -53,13 +53,17 @@ class ResponseReader:
 
     def feed(self, data: bytes) -> Response | None:
         """The response, once its last byte is in. Bytes beyond it make the connection unfit for another."""
+        if not self._buffer:
+            whole = _whole(data)
+            if whole is not None:
+                return whole
         self._buffer += data
         if self._head_end < 0 and not self._read_head():
             return None
         if self._length == _CHUNKED:
             return self._read_chunks()
         if self._length == _UNTIL_CLOSE:
-            self._check_size(len(self._buffer) - self._head_end)
+            _check_size(len(self._buffer) - self._head_end)
             return None
         end = self._head_end + self._length
         if len(self._buffer) < end:
@@ -80,45 +84,24 @@ class ResponseReader:
                 if len(self._buffer) > _MAX_HEAD:
                     raise Malformed("A response with an endless head.")
                 return False
-            head = bytes(self._buffer[: end + 4]).lower()
-            status = _STATUS.match(head)
-            if status is None:
-                raise Malformed("Not a response of HTTP/1.")
-            self._status = int(status[2])
+            self._status, self._keep_alive, self._length = _parse_head(bytes(self._buffer[: end + 4]))
             if self._status >= _OK:
-                break
+                self._head_end = self._at = end + 4
+                return True
             # An interim response: the real one follows.
             del self._buffer[: end + 4]
-        self._head_end = self._at = end + 4
-        connection = _header(head, b"\r\nconnection:")
-        self._keep_alive = b"close" not in connection and (status[1] == b"1" or b"keep-alive" in connection)
-        self._length = self._length_of(head)
-        return True
-
-    def _length_of(self, head: bytes) -> int:
-        if self._status in {_NO_CONTENT, _NOT_MODIFIED}:
-            return 0
-        if b"chunked" in _header(head, b"\r\ntransfer-encoding:"):
-            return _CHUNKED
-        length = _header(head, b"\r\ncontent-length:")
-        if not length:
-            return _UNTIL_CLOSE
-        if not length.isdigit() or head.count(b"\r\ncontent-length:") > 1:
-            raise Malformed("A response of uncertain length.")
-        self._check_size(int(length))
-        return int(length)
 
     def _read_chunks(self) -> Response | None:
         while True:
             line_end = self._buffer.find(b"\r\n", self._at)
             if line_end < 0:
-                self._check_size(len(self._buffer))
+                _check_size(len(self._buffer))
                 return None
             size_text = _CHUNK_SIZE.match(self._buffer, self._at, line_end)
             if size_text is None:
                 raise Malformed("A chunk without a size.")
             size = int(size_text[0], 16)
-            self._check_size(self._at + size)
+            _check_size(self._at + size)
             start = line_end + 2
             if size == 0:
                 return self._read_trailers(line_end)
@@ -143,10 +126,43 @@ class ResponseReader:
         self._head_end = -1
         return response
 
-    @staticmethod
-    def _check_size(size: int) -> None:
-        if size > MAX_BODY:
-            raise Malformed(f"A response of {size} bytes or more.")
+
+def _whole(data: bytes) -> Response | None:
+    """The response that came in one piece, as nearly all do."""
+    end = data.find(b"\r\n\r\n") + 4
+    if end < 4:  # noqa: PLR2004 - not found
+        return None
+    status, keep_alive, length = _parse_head(data[:end])
+    if status < _OK or length < 0 or len(data) < end + length:
+        return None
+    return Response(status, data[end : end + length], keep_alive and len(data) == end + length)
+
+
+def _parse_head(head: bytes) -> tuple[int, bool, int]:
+    """The status, whether the connection may be kept, and the length of the body."""
+    head = head.lower()
+    line = _STATUS.match(head)
+    if line is None:
+        raise Malformed("Not a response of HTTP/1.")
+    status = int(line[2])
+    connection = _header(head, b"\r\nconnection:")
+    keep_alive = b"close" not in connection and (line[1] == b"1" or b"keep-alive" in connection)
+    if status < _OK or status in {_NO_CONTENT, _NOT_MODIFIED}:
+        return status, keep_alive, 0
+    if b"chunked" in _header(head, b"\r\ntransfer-encoding:"):
+        return status, keep_alive, _CHUNKED
+    length = _header(head, b"\r\ncontent-length:")
+    if not length:
+        return status, keep_alive, _UNTIL_CLOSE
+    if not length.isdigit() or head.count(b"\r\ncontent-length:") > 1:
+        raise Malformed("A response of uncertain length.")
+    _check_size(int(length))
+    return status, keep_alive, int(length)
+
+
+def _check_size(size: int) -> None:
+    if size > MAX_BODY:
+        raise Malformed(f"A response of {size} bytes or more.")
 
 
 def _header(head: bytes, name: bytes) -> bytes:

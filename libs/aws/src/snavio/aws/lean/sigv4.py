@@ -9,10 +9,15 @@ from __future__ import annotations
 import hmac
 import time
 from hashlib import sha256
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import quote
 
+if TYPE_CHECKING:
+    from _hashlib import HASH
+
 _ALGORITHM = "AWS4-HMAC-SHA256"
+_INNER = bytes(byte ^ 0x36 for byte in range(256))
+_OUTER = bytes(byte ^ 0x5C for byte in range(256))
 
 
 class Keys(Protocol):
@@ -35,7 +40,7 @@ class Signer:
         self._second = -1
         self._date = ""
         self._key_of = ("", "")
-        self._key = b""
+        self._inner = self._outer = sha256()
 
     def head(self, keys: Keys, *, target: str, body: bytes, now: float) -> bytes:
         """Everything of the request up to its body; `now` is seconds since the epoch."""
@@ -56,7 +61,13 @@ class Signer:
         )
         scope = f"{day}/{self._region}/{self._service}/aws4_request"
         to_sign = f"{_ALGORITHM}\n{date}\n{scope}\n{sha256(canonical.encode()).hexdigest()}"
-        signature = hmac.digest(self._signing_key(keys.secret_key, day), to_sign.encode(), "sha256").hex()
+        if self._key_of != (keys.secret_key, day):
+            self._key_of = (keys.secret_key, day)
+            self._inner, self._outer = _keyed(self._signing_key(keys.secret_key, day))
+        inner, outer = self._inner.copy(), self._outer.copy()
+        inner.update(to_sign.encode())
+        outer.update(inner.digest())
+        signature = outer.hexdigest()
         return (
             f"POST {self._path} HTTP/1.1\r\nhost:{self._host}\r\ncontent-type:{self._content_type}\r\n"
             f"x-amz-date:{date}\r\n{token}x-amz-target:{target}\r\n"
@@ -65,9 +76,13 @@ class Signer:
         ).encode()
 
     def _signing_key(self, secret: str, day: str) -> bytes:
-        if self._key_of != (secret, day):
-            key = f"AWS4{secret}".encode()
-            for part in (day, self._region, self._service, "aws4_request"):
-                key = hmac.digest(key, part.encode(), "sha256")
-            self._key_of, self._key = (secret, day), key
-        return self._key
+        key = f"AWS4{secret}".encode()
+        for part in (day, self._region, self._service, "aws4_request"):
+            key = hmac.digest(key, part.encode(), "sha256")
+        return key
+
+
+def _keyed(key: bytes) -> tuple[HASH, HASH]:
+    """The two halves of an HMAC with its 32-byte key already taken in: copying them is half the cost of an HMAC."""
+    block = key.ljust(sha256().block_size, b"\0")
+    return sha256(block.translate(_INNER)), sha256(block.translate(_OUTER))

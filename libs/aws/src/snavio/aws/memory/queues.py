@@ -185,10 +185,12 @@ class MemoryQueues:
         limits.require_entries(len(messages))
         await checkpoint()
         held_by = self._queue(queue)
-        outcome: list[Fault | None] = [limits.message_fault(message) for message in messages]
         now = self._clock()
-        for message, fault in zip(messages, outcome, strict=True):
-            if fault is None:
+        outcome: list[Fault | None] = []
+        for message in messages:
+            measured = limits.measure(message)
+            outcome.append(measured if isinstance(measured, Permanent) else None)
+            if isinstance(measured, int):
                 self._sent += 1
                 held_by.add(Held(f"message-{self._sent:08}", message, now, now + message.delay_seconds))
         self.wake()
