@@ -8,6 +8,7 @@ import pytest
 
 from snavio.aws.errors import NotFound, Permanent, Transient
 from snavio.runtime import metrics
+from snavio.runtime.common_config import CommonConfig
 from snavio.runtime.consumer import Consumer, ConsumerSettings
 from snavio.runtime.dead_letters import ORIGIN, REASON
 from snavio.runtime.errors import InvariantBroken
@@ -405,6 +406,11 @@ async def test_what_is_not_finished_at_the_deadline_is_shown_to_others_at_once(q
     assert anyio.current_time() - began == pytest.approx(5, abs=0.1)
     assert queues.visible(Q) == queues.bodies(Q) == [str(number) for number in range(10)]
     assert subject.status().tally.released == 10
+
+
+@pytest.mark.parametrize(("drain", "wait"), [(20.0, 10), (6.5, 5), (2.0, 1), (0.5, 1)])
+def test_a_poll_never_outlasts_the_drain(drain, wait):
+    assert ConsumerSettings.of(CommonConfig(wait_seconds=10, drain_seconds=drain)).wait_seconds == wait
 
 
 @virtual_time

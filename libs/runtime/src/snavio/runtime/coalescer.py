@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -37,45 +38,62 @@ class Coalescer(Generic[T]):
         self._pending: deque[T] = deque()
         self._active = 0
         self._flushing = 0
-        self._added = Bell()
-        self._finished = Bell()
+        self._overdue = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._work = Bell()
+        self._settled = Bell()
 
     def add(self, entries: Iterable[T]) -> None:
         """Take entries in; returns at once."""
         self._pending.extend(entries)
-        self._added.ring()
+        self._wake()
 
     async def run(self) -> None:
         """Act on what is added, until cancelled."""
-        async with anyio.create_task_group() as lanes:
-            while True:
-                while not self._pending:
-                    await self._added.wait()
-                await self._gather()
-                while self._active >= self._lanes:
-                    await self._finished.wait()
-                batch = [self._pending.popleft() for _ in range(min(self._size, len(self._pending)))]
-                self._active += 1
-                lanes.start_soon(self._lane, batch)
+        try:
+            async with anyio.create_task_group() as group:
+                for _ in range(self._lanes):
+                    group.start_soon(self._lane)
+        finally:
+            if self._timer:
+                self._timer.cancel()
 
     async def flush(self) -> None:
         """Return once everything added so far has been acted on; nothing lingers meanwhile."""
         self._flushing += 1
-        self._added.ring()
+        self._work.ring()
         try:
             while self._pending or self._active:
-                await self._finished.wait()
+                await self._settled.wait()
         finally:
             self._flushing -= 1
 
-    async def _gather(self) -> None:
-        with anyio.move_on_after(self._linger):
-            while len(self._pending) < self._size and not self._flushing:
-                await self._added.wait()
+    async def _lane(self) -> None:
+        while True:
+            while not self._ripe():
+                await self._work.wait()
+            batch = [self._pending.popleft() for _ in range(min(self._size, len(self._pending)))]
+            self._overdue = False
+            self._active += 1
+            self._wake()
+            try:
+                await self._act(batch)
+            finally:
+                self._active -= 1
+                self._settled.ring()
 
-    async def _lane(self, batch: list[T]) -> None:
-        try:
-            await self._act(batch)
-        finally:
-            self._active -= 1
-            self._finished.ring()
+    def _ripe(self) -> bool:
+        return len(self._pending) >= self._size or bool(self._pending and (self._overdue or self._flushing))
+
+    def _wake(self) -> None:
+        """Start a lane if there is a batch for it, or see that there will be one in time."""
+        if self._ripe():
+            self._work.ring_one()
+        elif self._pending and self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(self._linger, self._expire)
+
+    def _expire(self) -> None:
+        # Entries added after the timer was set are taken along early, which does no harm.
+        self._timer = None
+        self._overdue = bool(self._pending)
+        self._wake()

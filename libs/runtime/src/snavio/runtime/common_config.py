@@ -70,7 +70,11 @@ class CommonConfig(msgspec.Struct, frozen=True, kw_only=True):
     ] = 16
     wait_seconds: Annotated[
         int,
-        Meta(ge=1, le=20, description="How long a poll waits for a message; draining waits for open polls"),
+        Meta(
+            ge=1,
+            le=20,
+            description="How long a poll waits for a message, at most a second less than the drain",
+        ),
     ] = 10
     visibility_seconds: Annotated[
         int, Meta(ge=2, le=43_200, description="How long a received message is hidden; renewed while in hand")

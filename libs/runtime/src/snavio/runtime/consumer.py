@@ -54,12 +54,16 @@ class ConsumerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, config: CommonConfig) -> ConsumerSettings:
-        """The settings a service was started with."""
+        """The settings a service was started with.
+
+        Polls wait no longer than draining has time for: one that had to be cancelled could take messages into flight
+        just as they are handed back.
+        """
         return cls(
             polls=config.polls,
             handlers=config.handlers,
             batches_in_hand=config.batches_in_hand,
-            wait_seconds=config.wait_seconds,
+            wait_seconds=max(1, min(config.wait_seconds, int(config.drain_seconds) - 1)),
             visibility_seconds=config.visibility_seconds,
             stuck_seconds=config.stuck_seconds,
         )

@@ -103,9 +103,10 @@ class InHand:
             self.work.ring_one()
         return batch
 
-    def let_go(self, held: Held) -> None:
-        """The queue knows what became of it."""
-        self._held.pop(held.message.receipt, None)
+    def let_go(self, *batch: Held) -> None:
+        """The queue knows what became of them."""
+        for held in batch:
+            self._held.pop(held.message.receipt, None)
         if self._has_room():
             self.room.ring_one()
 

@@ -129,16 +129,18 @@ class Settlement:
         """Returns those worth another try."""
         faults = await self._attempt("delete", self._queues.delete(self._queue, _receipts(batch)), len(batch))
         again: list[Held] = []
+        gone: list[Held] = []
         for held, fault in zip(batch, faults, strict=True):
             if fault is None:
-                self._in_hand.let_go(held)
-                if isinstance(held.outcome, Done):
-                    self._tally.done += 1
-                    self._count("done")
+                gone.append(held)
             elif isinstance(fault, Transient):
                 again.append(held)
             else:
                 self._unconfirmed(held, fault)
+        self._in_hand.let_go(*gone)
+        if done := sum(isinstance(held.outcome, Done) for held in gone):
+            self._tally.done += done
+            self._count("done", done)
         return again
 
     def _unconfirmed(self, held: Held, fault: Fault | None = None) -> None:
@@ -154,16 +156,14 @@ class Settlement:
         call = self._queues.set_visibility(self._queue, timeouts)
         # When this fails the message still returns, by itself, once its visibility runs out.
         await self._attempt("set_visibility", call, len(batch))
-        for held in batch:
-            self._in_hand.let_go(held)
-            self._tally.retried += 1
-            self._count("retried")
+        self._in_hand.let_go(*batch)
+        self._tally.retried += len(batch)
+        self._count("retried", len(batch))
 
     async def _release(self, batch: list[Held]) -> None:
         timeouts = [(held.message.receipt, self._delay(held)) for held in batch]
         await self._attempt("set_visibility", self._queues.set_visibility(self._queue, timeouts), len(batch))
-        for held in batch:
-            self._in_hand.let_go(held)
+        self._in_hand.let_go(*batch)
         self._tally.released += len(batch)
         self._log.info(LogEvent.QUEUE_RELEASED, queue=self._name, messages=len(batch))
 
@@ -210,8 +210,8 @@ class Settlement:
             self._telemetry.measure(metrics.QUEUE_FAULTS, failed, queue=self._name, operation=operation)
         return faults
 
-    def _count(self, outcome: str) -> None:
-        self._telemetry.measure(metrics.QUEUE_MESSAGES, 1, queue=self._name, outcome=outcome)
+    def _count(self, outcome: str, messages: int = 1) -> None:
+        self._telemetry.measure(metrics.QUEUE_MESSAGES, messages, queue=self._name, outcome=outcome)
 
 
 def _receipts(batch: Iterable[Held]) -> list[str]:
