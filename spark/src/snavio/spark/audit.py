@@ -127,7 +127,8 @@ def audit(
     start, end, behind = plan(now, state, lateness or Lateness())
     windows = list(range(start, end, WINDOW_SECONDS))
     tell(f"looking at {len(windows)} windows")
-    seen = {row["window"]: row for row in _collect(fingerprints(feed_of.items(windows)))} if windows else {}
+    items = feed_of.items(windows).persist()
+    seen = {row["window"]: row for row in _collect(fingerprints(items))} if windows else {}
     known = lake.minutes.fingerprints(start, end)
     changed = {
         window: row["fingerprint"] for window, row in seen.items() if known.get(window) != row["fingerprint"]
@@ -137,7 +138,8 @@ def audit(
     if changed:
         tell(f"rolling up {rows} rows of {len(changed)} windows")
         size_shuffles(spark, rows)
-        malformed = store_windows(feed_of, lake, changed, now=now)
+        malformed = store_windows(items, feed_of.counts(sorted(changed)), lake, changed, now=now)
+    items.unpersist()
     slots = stale_slots(lake, limits, start, end)
     bans = find_abuse(spark, lake, limits, slots)
     acting = in_force(bans, now)
@@ -166,17 +168,17 @@ def audit(
     )
 
 
-def store_windows(feed_of: Feed, lake: Lake, changed: dict[int, str], *, now: float) -> int:
+def store_windows(
+    items: DataFrame, counts: DataFrame, lake: Lake, changed: dict[int, str], *, now: float
+) -> int:
     """Bring these windows of the lake up to date; returns how many items were malformed and set aside."""
-    windows = sorted(changed)
-    lake.feed.replace(feed(feed_of.items(windows)), changed, now=now)
+    lake.feed.replace(feed(items.where(F.col("window").isin(list(changed)))), changed, now=now)
     counting = Observation()
-    counts = feed_of.counts(windows)
     staged = lake.minutes.stage(
         rollup(counts.observe(counting, F.count("fault").alias("malformed"))), changed
     )
     malformed = int(counting.get["malformed"])
-    if malformed or lake.faults.fingerprints(windows[0], windows[-1] + WINDOW_SECONDS):
+    if malformed or lake.faults.fingerprints(min(changed), max(changed) + WINDOW_SECONDS):
         lake.faults.replace(faults(counts), changed, now=now)
     # Last, since the fingerprints of this table are what says that a window is done.
     lake.minutes.commit(staged, now=now)

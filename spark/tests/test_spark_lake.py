@@ -1,0 +1,184 @@
+"""Tables of the lake, and the reports made from them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import pytest
+
+from snavio.spark.folders import LocalFolder
+from snavio.spark.lake import Lake
+from snavio.spark.page import Abuse, Failure, Hour, Report, Served, Silence, Use, page
+from snavio.spark.report import report
+from snavio.spark.reports import Prices, percentiles, silences
+from snavio.spark.schemas import FEED, ROLLUP
+from snavio.spark.table import GRACE_SECONDS
+from snavio.wire.latency import latency_bucket, percentile
+from snavio.wire.stats import DISPATCHED
+
+MIDNIGHT = 1_763_424_000  # 2025-11-18T00:00:00Z
+DAY = 86_400
+pytestmark = pytest.mark.timeout(240)
+
+
+def rows_of(spark, rows):
+    """Rows (window, source, service, outcome, bucket, count) of one command, as the lake has them."""
+    return spark.createDataFrame(
+        [
+            (w, source, "t", "c", service, outcome, bucket, n, "2025-11-18", f"{w % DAY // 3600:02d}")
+            for w, source, service, outcome, bucket, n in rows
+        ],
+        ROLLUP,
+    )
+
+
+def sums(frame):
+    return Counter({(row["window"], row["source"]): row["count"] for row in frame.collect()})
+
+
+@pytest.fixture
+def lake(tmp_path):
+    return Lake(LocalFolder(tmp_path))
+
+
+def test_a_table_replaces_periods_hides_what_is_staged_and_compacts_without_change(spark, lake, tmp_path):
+    def minute(i, n):
+        return (MIDNIGHT + 60 * i, "a/x", "fast", DISPATCHED, 5, n)
+
+    start, end = MIDNIGHT, MIDNIGHT + 3600
+    table = lake.minutes
+    table.replace(rows_of(spark, [minute(0, 1), minute(1, 2)]), {start: "one", start + 60: "one"}, now=0)
+    table.replace(rows_of(spark, [minute(1, 3)]), {start + 60: "two", start + 120: "two"}, now=0)
+    expected = {(start, "a/x"): 1, (start + 60, "a/x"): 3}
+    assert sums(table.read(spark, start, end)) == expected
+    assert table.fingerprints(start, end) == {start: "one", start + 60: "two", start + 120: "two"}
+    assert sums(table.read(spark, start + 60, start + 120)) == {(start + 60, "a/x"): 3}
+
+    table.stage(rows_of(spark, [minute(0, 9)]), {start: "three"})
+    assert sums(table.read(spark, start, end)) == expected
+
+    assert table.crowded(start, end) == [start]
+    assert table.compact(spark, start, end, now=0) == [start]
+    assert sums(table.read(spark, start, end)) == expected
+    assert table.crowded(start, end) == []
+    # What the compaction replaced, and what was never committed, is swept once no reader can still need it.
+    assert len(list(tmp_path.rglob("*.parquet"))) > 1
+    table.commit(table.stage(rows_of(spark, []), {end: "empty"}), now=2**33 + GRACE_SECONDS)
+    assert len(list(tmp_path.rglob("*.parquet"))) == 1
+    assert sums(table.read(spark, start, end)) == expected
+
+
+def test_percentiles_in_sql_are_those_of_the_merged_histogram(spark):
+    merged = Counter({0: 3, 17: 40, 18: 50, 60: 6, 90: 1})
+    rows = [
+        (MIDNIGHT, "a/x", "fast", DISPATCHED, bucket, n) for bucket, n in merged.items() for _ in range(2)
+    ]
+    alone = [
+        (MIDNIGHT, "b/x", "slow", DISPATCHED, latency_bucket(12.0), 1),
+        (MIDNIGHT, "c/x", "fast", "acl-deny", -1, 9),
+    ]
+    found = {row["source"]: row for row in percentiles(rows_of(spark, rows + alone), ["source"]).collect()}
+    assert set(found) == {"a/x", "b/x"}
+    for name, quantile in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99)):
+        assert found["a/x"][name] == pytest.approx(percentile(merged, quantile), abs=1e-3)
+        assert found["b/x"][name] == pytest.approx(12.0, rel=0.05)
+
+
+def test_silence_tells_a_crash_from_a_drain_and_finds_gaps(spark):
+    def item(worker, i, *, last=False):
+        return (MIDNIGHT + 60 * i, 0, worker, "fast", 0, 1, i, last, 1, 1, "2025-11-18", "00")
+
+    feed = spark.createDataFrame(
+        [
+            *(item("steady", i) for i in range(10)),
+            *(item("drained", i, last=i == 3) for i in range(4)),
+            *(item("crashed", i) for i in range(4)),
+            *(item("gappy", i) for i in (0, 1, 4, 5, 6, 7, 8, 9)),
+        ],
+        FEED,
+    )
+    found = sorted(tuple(row) for row in silences(feed, MIDNIGHT + 600).collect())
+    assert found == [
+        ("crashed", "fast", MIDNIGHT + 180, 1, "crash"),
+        ("gappy", "fast", MIDNIGHT + 60, 2, "gap"),
+    ]
+
+
+def test_reports_are_exact_and_late_data_corrects_them(spark, lake, tmp_path):
+    hour = MIDNIGHT + 3600
+    first = [
+        (MIDNIGHT, "a/x", "fast", DISPATCHED, 40, 600),
+        (MIDNIGHT, "a/y", "slow", DISPATCHED, 60, 300),
+        (MIDNIGHT, "b/x", "fast", "acl-deny", -1, 100),
+    ]
+    lake.minutes.replace(rows_of(spark, first), {MIDNIGHT: "1"}, now=0)
+    lake.minutes.replace(rows_of(spark, [(hour, "a/x", "fast", DISPATCHED, 41, 50)]), {hour: "1"}, now=0)
+    prices = Prices(fast=10, slow=20, rejected=5, fixed_a_day=21)
+
+    def run():
+        return report(spark, lake, MIDNIGHT, MIDNIGHT + DAY, now=MIDNIGHT + DAY, prices=prices)
+
+    done = run()
+    assert (done.hours, done.days, done.pages) == (2, ["2025-11-18"], ["reports/2025-11-18.html"])
+    used = {row["tenant"]: row for row in lake.usage.read(spark, MIDNIGHT, MIDNIGHT + DAY).collect()}
+    assert (used["a"]["fast"], used["a"]["slow"], used["a"]["rejected"], used["a"]["commands"]) == (
+        650,
+        300,
+        0,
+        950,
+    )
+    assert used["a"]["cost_usd"] == pytest.approx((650 * 10 + 300 * 20) / 1e6 + 21 * 950 / 1050, abs=1e-6)
+    assert used["b"]["cost_usd"] == pytest.approx(100 * 5 / 1e6 + 21 * 100 / 1050, abs=1e-6)
+    assert used["b"]["p50"] is None
+    body = (tmp_path / "reports" / "2025-11-18.html").read_text()
+    assert "acl-deny" in body
+
+    assert run().pages == []
+
+    lake.minutes.replace(rows_of(spark, [(hour, "a/x", "fast", DISPATCHED, 41, 70)]), {hour: "2"}, now=0)
+    assert run().hours == 1
+    used = {row["tenant"]: row["fast"] for row in lake.usage.read(spark, MIDNIGHT, MIDNIGHT + DAY).collect()}
+    assert used == {"a": 670, "b": 0}
+    (failed,) = lake.failures.read(spark, MIDNIGHT, MIDNIGHT + DAY).collect()
+    assert (failed["tenant"], failed["reason"], failed["count"]) == ("b", "acl-deny", 100)
+
+
+def test_a_page_holds_everything_itself_and_escapes_what_others_chose():
+    evil = "<script>alert(1)</script>"
+    html = page(
+        Report(
+            day="2025-11-18",
+            made_at=MIDNIGHT,
+            prices=Prices(),
+            hours=[
+                Hour(MIDNIGHT, 5, 2, 1, 3.0, 9.0, 1200.0),
+                Hour(MIDNIGHT + 7200, 0, 0, 0, None, None, None),
+            ],
+            usage=[Use(evil, 8, 5, 2, 1, 3.0, 9.0, 1200.0, 0.5)],
+            services=[Served(evil, evil, 1, 1, 1, None, None, None)],
+            failures=[Failure(evil, 1)],
+            abuse=[Abuse(MIDNIGHT, evil, [evil], 2, MIDNIGHT + 600)],
+            silences=[Silence(evil, "fast", MIDNIGHT, 1, "crash")],
+            items=3,
+            malformed=1,
+        )
+    )
+    assert "<script" not in html
+    assert not re.search(r"(src|href|url)\s*[=(]", html)
+    empty = page(
+        Report(
+            day="2025-11-18",
+            made_at=0,
+            prices=Prices(),
+            hours=[],
+            usage=[],
+            services=[],
+            failures=[],
+            abuse=[],
+            silences=[],
+            items=0,
+            malformed=0,
+        )
+    )
+    assert "no commands" in empty
