@@ -214,7 +214,8 @@ class AlertLog:
 
 
 def _kept(raised: RaisedAlert) -> Item:
-    return cast("Item", msgspec.to_builtins(raised))
+    # By way of JSON, which like DynamoDB knows lists and no tuples.
+    return cast("Item", msgspec.json.decode(msgspec.json.encode(raised)))
 
 
 def _burst_place(key: BurstKey) -> dict[str, str]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
 import msgspec
 
 from snavio.aws.errors import ConditionFailed, SnavioError
 from snavio.aws.values import Absent
-from snavio.telemetry.channels import AlertSettings, problems
+from snavio.telemetry.channels import AlertSettings, Webhook, problems
 
 if TYPE_CHECKING:
     from snavio.aws.ports import Tables, Vault
@@ -41,32 +42,33 @@ class AlertStore:
         return None if item is None else msgspec.convert(item, AlertSettings)
 
     async def choose(self, tenant: str, settings: AlertSettings) -> None:
-        """Replace the tenant's choice. Raises `BadSettings`."""
+        """Replace the tenant's choice. Raises `BadSettings`. A tenant with a webhook gets a signing secret with it."""
         if found := problems(settings, insecure_webhooks=self._insecure):
             raise BadSettings(found)
-        item = cast("Item", {**_key(tenant, "channels"), **msgspec.to_builtins(settings)})
+        if any(isinstance(channel, Webhook) for chosen in settings.channels.values() for channel in chosen):
+            await self._make_secret(tenant, only_first=True)
+        item = cast("Item", {**_key(tenant, "channels"), **msgspec.json.decode(msgspec.json.encode(settings))})
         await self._tables.put(self._names.control, item)
 
-    async def secret(self, tenant: str) -> bytes:
-        """The tenant's signing secret, made when first asked for."""
+    async def secret(self, tenant: str) -> bytes | None:
+        """What signs the tenant's webhooks; None when it never had one."""
+        item = await self._tables.get(self._names.control, _key(tenant, "secret"))
+        if item is None:
+            return None
+        return await self._vault.open_data_key(cast("bytes", item["sealed"]), context=_context(tenant))
+
+    async def replace_secret(self, tenant: str) -> None:
+        """Make a new signing secret; the old one signs nothing from now on."""
+        await self._make_secret(tenant, only_first=False)
+
+    async def _make_secret(self, tenant: str, *, only_first: bool) -> None:
         key = _key(tenant, "secret")
-        item = await self._tables.get(self._names.control, key)
-        if item is not None:
-            return await self._vault.open_data_key(cast("bytes", item["sealed"]), context=_context(tenant))
-        try:
-            return await self._new_secret(tenant, first=True)
-        except ConditionFailed:
-            return await self.secret(tenant)
-
-    async def replace_secret(self, tenant: str) -> bytes:
-        """A new signing secret; the old one signs nothing from now on."""
-        return await self._new_secret(tenant, first=False)
-
-    async def _new_secret(self, tenant: str, *, first: bool) -> bytes:
+        if only_first and await self._tables.get(self._names.control, key) is not None:
+            return
         fresh = await self._vault.new_data_key(self._names.secrets_key, context=_context(tenant))
-        item: Item = {**_key(tenant, "secret"), "sealed": fresh.sealed}
-        await self._tables.put(self._names.control, item, condition=Absent("pk") if first else None)
-        return fresh.plaintext
+        item: Item = {**key, "sealed": fresh.sealed}
+        with suppress(ConditionFailed):  # somebody else made the first one meanwhile
+            await self._tables.put(self._names.control, item, condition=Absent("pk") if only_first else None)
 
 
 def _key(tenant: str, what: str) -> dict[str, str]:

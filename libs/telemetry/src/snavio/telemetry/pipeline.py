@@ -57,21 +57,22 @@ async def provision_pipeline(
     sns, sqs = await client("sns"), await client("sqs")
     topic_arn, queue_arn = names.topic_arn(name), names.queue_arn(name)
     dlq_arn = names.queue_arn(names.dlq(name))
+    root = f"arn:{names.partition}:iam::{names.account}:root"
     roles = [names.role_arn(names.role("outbox"))] if publishers is None else list(publishers)
 
     with translated("CreateTopic"):
         await sns.create_topic(Name=name)
     with translated("SetTopicAttributes"):
         await sns.set_topic_attributes(
-            TopicArn=topic_arn, AttributeName="Policy", AttributeValue=topic_policy(topic_arn, roles)
+            TopicArn=topic_arn, AttributeName="Policy", AttributeValue=topic_policy(topic_arn, roles, root)
         )
-    await _queue(sqs, names.dlq(name), {"Policy": dlq_policy(dlq_arn, topic_arn, readers)})
+    await _queue(sqs, names.dlq(name), {"Policy": dlq_policy(dlq_arn, topic_arn, readers, root)})
     redrive = {"deadLetterTargetArn": dlq_arn, "maxReceiveCount": _RECEIVES}
     queue_url = await _queue(
         sqs,
         name,
         {
-            "Policy": queue_policy(queue_arn, topic_arn, readers),
+            "Policy": queue_policy(queue_arn, topic_arn, readers, root),
             "RedrivePolicy": json.dumps(redrive),
             "VisibilityTimeout": str(_VISIBILITY_SECONDS),
         },

@@ -20,15 +20,20 @@ READ_ACTIONS = (
 _READING = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility", "sqs:PurgeQueue")
 
 
-def topic_policy(topic_arn: str, publishers: Sequence[str]) -> str:
-    """Only these roles may publish, whatever their own account's policies allow others."""
+def topic_policy(topic_arn: str, publishers: Sequence[str], root: str) -> str:
+    """Only these roles may publish, whatever their own account's policies allow others.
+
+    Here and below the root of the platform's account stays able to, as the way out of any policy gone wrong.
+    """
     return _document(
         _statement("PlatformPublishes", "Allow", ["sns:Publish"], topic_arn, _is_one_of(publishers)),
-        _statement("NobodyElsePublishes", "Deny", ["sns:Publish"], topic_arn, _is_none_of(publishers)),
+        _statement(
+            "NobodyElsePublishes", "Deny", ["sns:Publish"], topic_arn, _is_none_of([*publishers, root])
+        ),
     )
 
 
-def queue_policy(queue_arn: str, topic_arn: str, readers: Sequence[str]) -> str:
+def queue_policy(queue_arn: str, topic_arn: str, readers: Sequence[str], root: str) -> str:
     """Only the tenant's roles may read, only its topic may send."""
     return _document(
         _topic_sends(queue_arn, topic_arn),
@@ -39,13 +44,13 @@ def queue_policy(queue_arn: str, topic_arn: str, readers: Sequence[str]) -> str:
             queue_arn,
             {"ArnNotEquals": {"aws:SourceArn": topic_arn}},
         ),
-        *_reading(queue_arn, readers),
+        *_reading(queue_arn, readers, root),
     )
 
 
-def dlq_policy(dlq_arn: str, topic_arn: str, readers: Sequence[str]) -> str:
+def dlq_policy(dlq_arn: str, topic_arn: str, readers: Sequence[str], root: str) -> str:
     """The topic leaves here what its queue would not take; SQS itself moves what was received too often."""
-    return _document(_topic_sends(dlq_arn, topic_arn), *_reading(dlq_arn, readers))
+    return _document(_topic_sends(dlq_arn, topic_arn), *_reading(dlq_arn, readers, root))
 
 
 def _topic_sends(queue_arn: str, topic_arn: str) -> dict[str, Any]:
@@ -55,12 +60,11 @@ def _topic_sends(queue_arn: str, topic_arn: str) -> dict[str, Any]:
     return {**statement, "Principal": {"Service": "sns.amazonaws.com"}}
 
 
-def _reading(queue_arn: str, readers: Sequence[str]) -> list[dict[str, Any]]:
-    refused = _statement("NobodyElseReads", "Deny", list(_READING), queue_arn, _is_none_of(readers))
+def _reading(queue_arn: str, readers: Sequence[str], root: str) -> list[dict[str, Any]]:
+    refused = _statement("NobodyElseReads", "Deny", list(_READING), queue_arn, _is_none_of([*readers, root]))
     if not readers:
-        return [{name: part for name, part in refused.items() if name != "Condition"}]
-    allowed = _statement("TenantReads", "Allow", list(READ_ACTIONS), queue_arn, _is_one_of(readers))
-    return [allowed, refused]
+        return [refused]
+    return [_statement("TenantReads", "Allow", list(READ_ACTIONS), queue_arn, _is_one_of(readers)), refused]
 
 
 # Roles are named in conditions and not as principals: a principal must exist when the policy is written, and one that

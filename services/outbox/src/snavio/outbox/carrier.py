@@ -48,12 +48,17 @@ class Carrier:
             self._annotate, size=1, linger=0.0, lanes=_ANNOTATIONS_AT_ONCE
         )
 
-    def carry(self, row: StoredRow, settled: Callable[[], None]) -> None:
-        """Take a row in hand; `settled` is called once nothing more is to be done for it here."""
+    def carry(
+        self, row: StoredRow, settled: Callable[[], None], *, wanted: Callable[[], bool] = lambda: True
+    ) -> None:
+        """Take a row in hand; `settled` is called once nothing more is to be done for it here.
+
+        A row no longer `wanted` before it is published is somebody else's.
+        """
         carried = _Carried(row, settled, noting=not row.alerted and self._notebook.wants(row))
         if carried.noting:
             self._notebook.note(row, lambda: self._noted(carried))
-        self._lanes.offer(row, lambda fate: self._fated(carried, fate))
+        self._lanes.offer(row, lambda fate: self._fated(carried, fate), wanted=wanted)
 
     def note_only(self, row: StoredRow, settled: Callable[[], None]) -> None:
         """For a row already delivered: raise its alerts, in case whoever delivered it could not."""

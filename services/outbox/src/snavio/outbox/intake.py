@@ -60,7 +60,6 @@ class _Held:
     def __init__(self, reader: ShardReader) -> None:
         self.reader = reader
         self.stop = anyio.Event()
-        self.lost = False
 
 
 class StreamIntake:
@@ -197,7 +196,7 @@ class StreamIntake:
                 tasks.cancel_scope.cancel()
         finally:
             del self._held[reader.lease.shard]
-            if not held.lost:
+            if not reader.lost:
                 with anyio.move_on_after(2.0, shield=True), contextlib.suppress(SnavioError):
                     await self._give_back(reader)
 
@@ -228,7 +227,7 @@ class StreamIntake:
                 renewed = None
             if renewed is None:
                 self._log.warning(LogEvent.LEASE_LOST, shard=reader.lease.shard)
-                held.lost = True
+                reader.lost = True
                 reading.cancel()
                 return
             until = renewed.until

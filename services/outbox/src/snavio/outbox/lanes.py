@@ -34,11 +34,16 @@ if TYPE_CHECKING:
     from snavio.runtime.telemetry import Telemetry
 
 
+def _always() -> bool:
+    return True
+
+
 class Parcel(msgspec.Struct):
     """A row in hand, and whom to tell what became of it."""
 
     row: StoredRow
     done: Callable[[Fate], None]
+    wanted: Callable[[], bool]
     offered_at: float
 
 
@@ -119,8 +124,13 @@ class Lanes:
                 tasks.start_soon(self._drive, tenant, lane)
             await anyio.sleep_forever()
 
-    def offer(self, row: StoredRow, done: Callable[[Fate], None]) -> None:
-        """Take a row in, or leave it at once; `done` hears what became of it, perhaps before this returns."""
+    def offer(
+        self, row: StoredRow, done: Callable[[Fate], None], *, wanted: Callable[[], bool] = _always
+    ) -> None:
+        """Take a row in, or leave it at once; `done` hears what became of it, perhaps before this returns.
+
+        A row no longer `wanted` when its turn comes is left: whoever has its shard by then will publish it.
+        """
         held = self._in_hand.get(row.tenant)
         if not self.open(row.tenant) or (held is not None and row.key in held):
             done(Fate.LEFT)
@@ -131,7 +141,7 @@ class Lanes:
             return
         self._in_hand.setdefault(row.tenant, set()).add(row.key)
         self.pending += 1
-        parcel = Parcel(row, done, anyio.current_time())
+        parcel = Parcel(row, done, wanted, anyio.current_time())
         lane = self._lanes.get(row.tenant)
         if lane is None:
             lane = self._lanes[row.tenant] = _Lane()
@@ -183,6 +193,7 @@ class Lanes:
                     await lane.bell.wait()
                     continue
                 await self._gather(lane)
+                self._leave_unwanted(lane)
                 count = next_batch(parcel.row for parcel in lane.waiting)
                 batch = [lane.waiting.popleft() for _ in range(count)]
                 if batch:
@@ -190,6 +201,12 @@ class Lanes:
                     sends.start_soon(self._send, tenant, lane, batch)
             # Before leaving the group, which yields: from here on an offer opens a new lane.
             del self._lanes[tenant]
+
+    def _leave_unwanted(self, lane: _Lane) -> None:
+        unwanted = [parcel for parcel in lane.waiting if not parcel.wanted()]
+        if unwanted:
+            lane.waiting = deque(parcel for parcel in lane.waiting if parcel.wanted())
+            self.finish(unwanted, Fate.LEFT)
 
     def _lane_width(self, tenant: str) -> int:
         return 1 if tenant in self._trouble else self._settings.sends_per_tenant
@@ -260,7 +277,7 @@ class Lanes:
         for parcel, fault in zip(batch, answers, strict=True):
             if isinstance(fault, Permanent):
                 self._failures.note(tenant, fault.code or "refused", 1)
-                self._log.error(
+                self._log.warning(
                     LogEvent.OUTBOX_PUBLISH_FAILED, error=fault, tenant=tenant, event_id=parcel.row.sk
                 )
                 self.finish([parcel], Fate.REFUSED)
@@ -278,5 +295,5 @@ class Lanes:
         left = [*batch, *lane.waiting]
         lane.waiting.clear()
         self._failures.note(tenant, error.code or "refused", len(left))
-        self._log.error(LogEvent.OUTBOX_PUBLISH_FAILED, error=error, tenant=tenant, rows=len(left))
+        self._log.warning(LogEvent.OUTBOX_PUBLISH_FAILED, error=error, tenant=tenant, rows=len(left))
         self.finish(left, Fate.LEFT)

@@ -54,6 +54,8 @@ class ShardReader:
         self.lease = lease
         self.progress = Progress(lease.checkpoint)
         self.ended = False
+        self.lost = False
+        """Set when the lease is somebody else's: what is still waiting is theirs to publish."""
         self._stream = stream
         self._carrier = carrier
         self._lanes = lanes
@@ -120,6 +122,9 @@ class ShardReader:
         while self.progress.in_hand:
             await self._settled.wait()
 
+    def _is_ours(self) -> bool:
+        return not self.lost
+
     async def _start(self) -> str:
         lease = self.lease
         return await self._stream.iterator(lease.stream, lease.shard, after=self._last_read)
@@ -142,7 +147,7 @@ class ShardReader:
                     self._telemetry.measure(metrics.OUTBOX_FAILED, 1, reason="unreadable")
                 self.progress.settle(record.sequence)
             elif row.key not in gone:
-                self._carrier.carry(row, self._settling(record.sequence))
+                self._carrier.carry(row, self._settling(record.sequence), wanted=self._is_ours)
             elif record.created_at > self._now() - _NEWS_SECONDS:
                 self._carrier.note_only(row, self._settling(record.sequence))
             else:

@@ -42,7 +42,7 @@ class Webhooks:
 
     def __init__(
         self,
-        secret_of: Callable[[str], Awaitable[bytes]],
+        secret_of: Callable[[str], Awaitable[bytes | None]],
         *,
         now: Callable[[], float],
         allowed: Sequence[Network] = (),
@@ -67,9 +67,11 @@ class Webhooks:
         try:
             if parts.scheme != "https" and not await self._may_be_plain(host, parts.port or 80):
                 return GiveUp("a webhook's URL begins with https://")
+            secret = await self._secret_of(alert.tenant)
+            if secret is None:
+                return GiveUp("the tenant has no signing secret")
             content = body(alert)
-            headers = await self._headers(alert, content)
-            return await self._post(channel.url, content, headers, resolver)
+            return await self._post(channel.url, content, self._headers(alert, content, secret), resolver)
         except _ForbiddenAddress:
             return GiveUp("the webhook leads to an address that is not public")
         except SnavioError as error:
@@ -79,9 +81,8 @@ class Webhooks:
         except (aiohttp.ClientError, OSError, ValueError) as error:
             return TryAgain(f"no connection: {type(error).__name__}")
 
-    async def _headers(self, alert: Alert, content: bytes) -> dict[str, str]:
+    def _headers(self, alert: Alert, content: bytes, secret: bytes) -> dict[str, str]:
         timestamp = str(int(self._now()))
-        secret = await self._secret_of(alert.tenant)
         return {
             "Content-Type": "application/json",
             "User-Agent": "snavio-alerts/1",
