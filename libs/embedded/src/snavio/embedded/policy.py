@@ -109,7 +109,8 @@ def _name_the_role() -> None:
     resolve_key = evaluator._resolve_condition_key  # noqa: SLF001
 
     def resolve(key: str, context: Any) -> Any:
-        if key.lower() == "aws:principalarn" and context.principal_type == "AssumedRole":
+        # By the ARN: queue and topic policies are evaluated with every caller typed as root.
+        if key.lower() == "aws:principalarn" and ":assumed-role/" in context.principal_arn:
             name = context.principal_arn.split("/")[1]
             role = iam._roles.get_scoped(context.principal_account, None, name)  # noqa: SLF001
             if role is not None:

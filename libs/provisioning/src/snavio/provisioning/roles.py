@@ -123,6 +123,16 @@ class _Grants:
             self._read(names.control),
             Statement(sid="Publish", actions=("sns:Publish",), resources=(self._telemetry_topics(),)),
             self._keys("Queues", names.queues_key),
+            self._key("SignAlerts", ("kms:Decrypt",), names.secrets_key),
+            Statement(
+                sid="WatchTelemetry", actions=_INSPECT, resources=(names.queue_arn(names.telemetry("*")),)
+            ),
+            # Queues are listed, and metrics read, by account alone.
+            Statement(
+                sid="FindTelemetry",
+                actions=("sqs:ListQueues", "cloudwatch:GetMetricData"),
+                resources=("*",),
+            ),
             # Who may be written to is a matter of SES identities, which belong to the account, not to the platform.
             Statement(sid="Mail", actions=("ses:SendEmail", "ses:SendRawEmail"), resources=("*",)),
         )
@@ -175,6 +185,7 @@ class _Grants:
                     "sns:GetTopicAttributes",
                     "sns:SetTopicAttributes",
                     "sns:Subscribe",
+                    "sns:SetSubscriptionAttributes",
                     "sns:ListSubscriptionsByTopic",
                     "sns:TagResource",
                 ),

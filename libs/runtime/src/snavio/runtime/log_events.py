@@ -37,6 +37,9 @@ class LogEvent(StrEnum):
     COMMAND_MISROUTED = "command.misrouted"
     OUTBOX_WRITE_FAILED = "outbox.write_failed"
     OUTBOX_PUBLISH_FAILED = "outbox.publish_failed"
+    OUTBOX_ROW_UNREADABLE = "outbox.row_unreadable"
+    STREAM_READ_FAILED = "stream.read_failed"
+    STREAM_TRIMMED = "stream.trimmed"
     STATS_LOST = "stats.lost"
 
     REFRESH_FAILED = "cache.refresh_failed"
@@ -56,4 +59,5 @@ class LogEvent(StrEnum):
     BAN_PLACED = "ban.placed"
     ALERT_SENT = "alert.sent"
     ALERT_FAILED = "alert.failed"
+    ALERT_UNROUTED = "alert.unrouted"
     METRICS_FAILED = "metrics.failed"

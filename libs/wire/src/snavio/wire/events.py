@@ -224,6 +224,19 @@ class TelemetryDeliveryFailed(
     undelivered_events: int
 
 
+class TelemetryQueueUnhealthy(
+    _Event, frozen=True, gc=False, kw_only=True, tag="snavio.telemetry.queue_unhealthy"
+):
+    """For operators: a tenant's telemetry queue is not being read, or its dead-letter queue grows."""
+
+    affected_tenant: str
+    finding: str
+    """`unconsumed`, `stalled` or `dlq-growing`."""
+    waiting: int
+    dead_letters: int
+    queue_age_seconds: int
+
+
 class SnapshotTooLarge(_Event, frozen=True, gc=False, kw_only=True, tag="snavio.snapshot.too_large"):
     """For operators: a snapshot exceeded its cap and was not published."""
 
@@ -248,6 +261,7 @@ Event: TypeAlias = (
     | SkewSample
     | TelemetryDropped
     | TelemetryDeliveryFailed
+    | TelemetryQueueUnhealthy
     | SnapshotTooLarge
 )
 

@@ -104,7 +104,9 @@ class SlowHandler:
         as_of = self._keeper.registry.as_of
         # Clocks differ: what fast saw cannot have been later than when it was received here.
         unclear = [
-            case for case in cases if not self._ask(case, current=as_of > min(case.escalated.escalated_at, now))
+            case
+            for case in cases
+            if not self._ask(case, current=as_of > min(case.escalated.escalated_at, now))
         ]
         if unclear:
             refreshed = await self._keeper.refresh_since(now)

@@ -1,0 +1,1 @@
+"""The outbox worker's ports on aiobotocore."""
