@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, Union, cast, get_args, get_origin
 
 import msgspec
@@ -50,10 +50,10 @@ def name_faults(names: Mapping[str, str]) -> list[Fault]:
 
 def _inner_faults(value: object, type_: Any, pointer: str) -> list[Fault]:
     if isinstance(value, dict):
-        struct = _part(type_, lambda part: isinstance(part, type) and issubclass(part, msgspec.Struct))
+        struct = _part(type_, _is_struct)
         return _field_faults(cast("dict[str, object]", value), struct, pointer) if struct else []
     if isinstance(value, list):
-        listed = _part(type_, lambda part: get_origin(part) in {list, tuple, frozenset, set})
+        listed = _part(type_, _is_listing)
         if listed is not None:
             item = get_args(listed)[0]
             return [
@@ -83,7 +83,15 @@ def _field_faults(value: dict[str, object], struct: type[msgspec.Struct], pointe
     return faults
 
 
-def _part(type_: Any, wanted: Any) -> Any:
+def _is_struct(type_: Any) -> bool:
+    return isinstance(type_, type) and issubclass(type_, msgspec.Struct)
+
+
+def _is_listing(type_: Any) -> bool:
+    return get_origin(type_) in {list, tuple, frozenset, set}
+
+
+def _part(type_: Any, wanted: Callable[[Any], bool]) -> Any:
     """The first type in an annotation or union that is wanted."""
     if wanted(type_):
         return type_

@@ -63,14 +63,20 @@ def emit_faults(names: Names, tenant: Tenant, services: Sequence[Service]) -> li
     arns: dict[str, str] = {}
     for arn in senders_of(tenant, services):
         if not _is_role_arn(arn):
-            faults.append(Fault("bad-sender-role", f"{arn} is not the ARN of an IAM role.", "/sender_role_arn"))
+            faults.append(
+                Fault("bad-sender-role", f"{arn} is not the ARN of an IAM role.", "/sender_role_arn")
+            )
         other = arns.setdefault(role_name(arn).lower(), arn)
         if other != arn:
-            detail = f"{arn} and {other} have the same name, so the commands of one could pass for the other's."
+            detail = (
+                f"{arn} and {other} have the same name, so the commands of one could pass for the other's."
+            )
             faults.append(Fault("ambiguous-sender-role", detail, "/sender_role_arn"))
     documents = emit_role(names, tenant, services)
     if len(documents.trust) > TRUST_CHARACTERS:
-        detail = f"Its trust policy would have {len(documents.trust)} of at most {TRUST_CHARACTERS} characters."
+        detail = (
+            f"Its trust policy would have {len(documents.trust)} of at most {TRUST_CHARACTERS} characters."
+        )
         faults.append(Fault("too-many-sender-roles", detail, "/sender_role_arn"))
     if documents.policy and len(documents.policy) > POLICY_CHARACTERS:
         detail = f"Its policy would have {len(documents.policy)} of at most {POLICY_CHARACTERS} characters."

@@ -114,9 +114,7 @@ class Keys:
             await self._store.delete_key(key, actor=actor)
         kept = keys[-2:]
         if len(kept) > 1 and kept[0].not_after is None:
-            kept[0] = msgspec.structs.replace(
-                kept[0], not_after=self._clock() + self._policy.overlap_seconds
-            )
+            kept[0] = msgspec.structs.replace(kept[0], not_after=self._clock() + self._policy.overlap_seconds)
             await self._store.put_key(kept[0], actor=actor)
         return kept
 

@@ -27,7 +27,7 @@ class ControlError(SnavioError):
         self.detail = detail
 
 
-class Invalid(ControlError):
+class Invalid(ControlError):  # noqa: N818 - reads as what the caller is told
     """The request cannot be carried out as it stands. Names every fault found, not only the first."""
 
     def __init__(self, kind: str, detail: str, faults: Sequence[Fault], *, report: object = None) -> None:
@@ -37,19 +37,19 @@ class Invalid(ControlError):
         """What else was found out, where the caller asked for it."""
 
 
-class Forbidden(ControlError):
+class Forbidden(ControlError):  # noqa: N818 - reads as what the caller is told
     """The caller may not do this."""
 
 
-class Missing(ControlError):
+class Missing(ControlError):  # noqa: N818 - reads as what the caller is told
     """What the request is about does not exist, or not for this caller."""
 
 
-class Conflict(ControlError):
+class Conflict(ControlError):  # noqa: N818 - reads as what the caller is told
     """Somebody else holds the name, or the thing is in a state that does not allow this."""
 
 
-class Unavailable(ControlError):
+class Unavailable(ControlError):  # noqa: N818 - reads as what the caller is told
     """AWS did not answer; the same request may be sent again and goes on where it stopped."""
 
 

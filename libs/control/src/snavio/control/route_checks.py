@@ -116,7 +116,9 @@ def _encrypted(names: Names, arn: str, attributes: Mapping[str, str]) -> Check:
     if not key:
         return Check(name, False, "The queue is not encrypted with a KMS key (SSE-KMS).")
     if key == _AWS_KEY and _is_elsewhere(names, arn):
-        detail = f"Another account's platform cannot use {_AWS_KEY}; encrypt the queue with a key of your own."
+        detail = (
+            f"Another account's platform cannot use {_AWS_KEY}; encrypt the queue with a key of your own."
+        )
         return Check(name, False, detail)
     if key != _AWS_KEY:
         detail = f"It is encrypted with {key}; that the key's policy admits the dispatchers cannot be seen from here."
@@ -146,7 +148,9 @@ def _permitted(names: Names, arn: str, policy: str | None, role: str, action: st
         case Answer.DENIED:
             return Check(name, False, f"The queue's policy denies {who} {action}.")
         case Answer.UNKNOWN:
-            return Check(name, None, f"Whether the queue's policy lets {who} do {action} depends on its conditions.")
+            return Check(
+                name, None, f"Whether the queue's policy lets {who} do {action} depends on its conditions."
+            )
         case Answer.SILENT:
             if _is_elsewhere(names, arn):
                 return Check(name, False, f"The queue's policy must let {who} do {action}.")

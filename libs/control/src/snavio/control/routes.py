@@ -264,7 +264,9 @@ class Routes:
         """A queue carries one tenant's commands: else registering another's queue would be a way to write to it."""
         routes = (await self._catalogue.current()).routes.values()
         taken = any(route.queue_arn == arn and route.tenant != tenant for route in routes)
-        detail = "Another tenant's route leads to this queue." if taken else "No other tenant's route leads there."
+        detail = (
+            "Another tenant's route leads to this queue." if taken else "No other tenant's route leads there."
+        )
         return Check("queue-not-shared", not taken, detail)
 
 

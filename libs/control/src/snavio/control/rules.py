@@ -173,7 +173,9 @@ class Rules:
         registry = await self._catalogue.current()
         bans = registry.bans(self._clock())
         if principal.tenant is not None:
-            own = {owner.target for owner in await self._directory.targets() if owner.tenant == principal.tenant}
+            own = {
+                owner.target for owner in await self._directory.targets() if owner.tenant == principal.tenant
+            }
             bans = [ban for ban in bans if tenant_of(ban.source) == principal.tenant or ban.target in own]
         return sorted(bans, key=lambda ban: (ban.source, ban.target or "", ban.command or ""))
 
@@ -197,5 +199,3 @@ class Rules:
         if service is None or service.state is State.DELETING:
             return [Fault("unknown-source", f"No service {source} is registered.", "/service")]
         return []
-
-

@@ -40,7 +40,7 @@ class TenantSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 class TenantChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What may be changed of a tenant; what is not given stays."""
 
-    contact_email: Email | None | msgspec.UnsetType = msgspec.UNSET
+    contact_email: Email | msgspec.UnsetType | None = msgspec.UNSET
     sender_role_arns: Annotated[tuple[RoleArn, ...], msgspec.Meta(max_length=100)] | msgspec.UnsetType = (
         msgspec.UNSET
     )
@@ -99,7 +99,9 @@ class Tenants:
         tenant = await self._standing(name)
         changed = msgspec.structs.replace(
             tenant,
-            contact_email=tenant.contact_email if change.contact_email is msgspec.UNSET else change.contact_email,
+            contact_email=tenant.contact_email
+            if change.contact_email is msgspec.UNSET
+            else change.contact_email,
             sender_role_arns=(
                 tenant.sender_role_arns
                 if change.sender_role_arns is msgspec.UNSET
@@ -212,7 +214,9 @@ class Tenants:
                 # Another registration moved on: what was just written may be older than what is registered.
                 continue
             return done
-        raise Conflict(CHANGED_MEANWHILE, f"Tenant {name} is being changed by others; send the request again.")
+        raise Conflict(
+            CHANGED_MEANWHILE, f"Tenant {name} is being changed by others; send the request again."
+        )
 
     async def _intend_service(self, principal: Principal, name: str, spec: ServiceSpec) -> Service:
         tenant = await self._standing(name)
@@ -285,7 +289,9 @@ def tenant_faults(names: Names, tenant: Tenant) -> list[Fault]:
     if len(tenant.tenant) > room:
         faults.append(Fault("bad-name", f"Here a tenant's name has at most {room} characters.", "/tenant"))
     if tenant.tenant.endswith("-dlq"):
-        detail = "A tenant's name may not end in -dlq: its telemetry queue would be another's dead-letter queue."
+        detail = (
+            "A tenant's name may not end in -dlq: its telemetry queue would be another's dead-letter queue."
+        )
         faults.append(Fault("bad-name", detail, "/tenant"))
     return faults + emit_faults(names, tenant, [])
 

@@ -80,7 +80,7 @@ def _try(route: Route, source: str, registry: Registry, mode: DispatchMode, now:
         case DropRepeat():
             fast = "duplicate"
     escalated = Escalated(command, EscalationReason.CACHE_MISS, now)
-    match examine(escalated, registry, as_of=now, now=now):
+    match examine(escalated, registry, current=True, now=now):
         case Eligible():
             return Trial(source, fast, "deliver")
         case Refusal(reason=reason, detail=detail):

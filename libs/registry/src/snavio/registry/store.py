@@ -83,9 +83,7 @@ class RegistryStore:
     async def grants_of(self, target: str, command: str) -> list[Grant]:
         """Every grant for a command of a target, by source."""
         return [
-            entry
-            for entry in await self._partition(f"grant#{target}#{command}")
-            if isinstance(entry, Grant)
+            entry for entry in await self._partition(f"grant#{target}#{command}") if isinstance(entry, Grant)
         ]
 
     async def put_grant(self, grant: Grant, *, actor: str) -> int | None:
@@ -103,15 +101,9 @@ class RegistryStore:
 
     async def add_key(self, key: Key, *, actor: str) -> bool:
         """Add a version that does not exist yet; False when somebody else added it first."""
-        found: Entry | None = None
-
-        def add(standing: Entry | None) -> Entry:
-            nonlocal found
-            found = standing or key
-            return found
-
-        await self._revise(key_of(key), add, actor=actor)
-        return isinstance(found, Key) and found.sealed == key.sealed
+        await self._revise(key_of(key), lambda standing: standing or key, actor=actor)
+        added = await self._read(key_of(key), Key)
+        return added is not None and added.sealed == key.sealed
 
     async def put_key(self, key: Key, *, actor: str) -> int | None:
         """Add a key, or change when one ends."""
