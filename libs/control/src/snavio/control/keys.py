@@ -15,7 +15,7 @@ from snavio.domain.models import Key
 from snavio.registry.rows import SealKey
 from snavio.registry.sealing import Sealer
 from snavio.registry.store import RegistryStore
-from snavio.wire.names import Names
+from snavio.wire.names import Names, tenant_of
 
 DAY = 24 * 3600.0
 _SECRET_BYTES = 32
@@ -91,17 +91,25 @@ class Keys:
             if key.not_after is None or now < key.not_after
         ]
 
-    async def rotate(self, source: str, *, actor: str, expected: str | None = None) -> tuple[Key, Key]:
+    async def versions(self, principal: Principal, source: str) -> list[Key]:
+        """Every version there is, oldest first, sealed."""
+        keys = await self._store.keys(source) if principal.sees(tenant_of(source)) else []
+        if not keys:
+            raise Missing("unknown-source", f"No service {source} is registered.")
+        return in_order(keys)
+
+    async def rotate(
+        self, principal: Principal, source: str, *, expected: str | None = None
+    ) -> tuple[Key, Key]:
         """Make a new version; the one before keeps its grace, older ones go. Returns the new and the previous.
 
         `expected` names the version the caller believes to be current: a repeated request then rotates once.
         """
-        keys = in_order(await self._store.keys(source))
-        if not keys:
-            raise Missing("unknown-source", f"No service {source} is registered.")
-        current = keys[-1]
+        principal.require_admin()
+        current = (await self.versions(principal, source))[-1]
         if expected is not None and current.version_id != expected:
             raise Conflict("rotated-already", f"The current version is {current.version_id}, not {expected}.")
+        actor = principal.subject
         if not await self._add(source, number_of(current) + 1, actor=actor):
             raise Conflict("rotated-already", "It was rotated by somebody else at the same time.")
         previous, newest = (await self.settle(source, actor=actor))[-2:]
@@ -120,13 +128,13 @@ class Keys:
 
     async def rotate_due(self, sources: Sequence[str]) -> list[str]:
         """Rotate what has served its time, and finish interrupted rotations. Returns the sources rotated."""
-        actor = system("key-rotation").subject
+        keeper = system("key-rotation")
         rotated: list[str] = []
         for source in sources:
-            keys = await self.settle(source, actor=actor)
+            keys = await self.settle(source, actor=keeper.subject)
             if keys and self._clock() - keys[-1].created_at >= self._policy.rotate_seconds:
                 try:
-                    await self.rotate(source, actor=actor, expected=keys[-1].version_id)
+                    await self.rotate(keeper, source, expected=keys[-1].version_id)
                 except Conflict:
                     continue
                 rotated.append(source)

@@ -57,3 +57,7 @@ class LogEvent(StrEnum):
     ALERT_SENT = "alert.sent"
     ALERT_FAILED = "alert.failed"
     METRICS_FAILED = "metrics.failed"
+
+    HTTP_LISTENING = "http.listening"
+    HTTP_REQUEST = "http.request"
+    HTTP_FAILED = "http.failed"
