@@ -23,6 +23,7 @@ _PROFILES: tuple[Sensitivity | None, ...] = (
 )
 _CODES = {profile: code for code, profile in enumerate(_PROFILES)}
 _SHIFT = 32
+_PAIR = (1 << _SHIFT) - 1
 _FOLD_AT = 50_000
 
 
@@ -122,6 +123,32 @@ class GrantTable:
         if self._ends and now >= self._ends.get(key, now + 1):
             return None
         return _PROFILES[code] or otherwise
+
+    def of_source(self, source: str) -> list[tuple[str, str]]:
+        """Every (target, command) the source has a grant for, ended ones included."""
+        number = self._sources.get(source)
+        return [] if number is None else [pair for _, pair in self._named(number, None)]
+
+    def of_target(self, target: str) -> list[tuple[str, str]]:
+        """Every (source, command) granted for the target, ended ones included."""
+        places = {place for pair, place in self._pairs.items() if pair[0] == target}
+        return [(source, pair[1]) for source, pair in self._named(None, places)] if places else []
+
+    def _named(self, source: int | None, pairs: set[int] | None) -> list[tuple[str, tuple[str, str]]]:
+        """The grants of a source or of some pairs, by name. Looks at every one: for rare questions."""
+        keys = np.frombuffer(self._keys, dtype=np.uint64)
+        wanted = np.ones(len(keys), dtype=np.bool_)
+        if source is not None:
+            wanted &= (keys >> np.uint64(_SHIFT)) == source
+        if pairs is not None:
+            wanted &= np.isin(keys & np.uint64(_PAIR), list(pairs))
+        standing = {int(key) for key in keys[wanted]}
+        for key, code in self._changed.items():
+            of_source = source is None or key >> _SHIFT == source
+            if of_source and (pairs is None or key & _PAIR in pairs):
+                standing.discard(key) if code is None else standing.add(key)
+        sources, names = list(self._sources), list(self._pairs)
+        return [(sources[key >> _SHIFT], names[key & _PAIR]) for key in sorted(standing)]
 
     def _number(self, source: str, target: str, command: str) -> int:
         source_number = self._sources.setdefault(source, len(self._sources))

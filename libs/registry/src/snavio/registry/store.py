@@ -22,6 +22,7 @@ from snavio.registry.changelog import HEAD, LOG, Change, change_item, read_chang
 from snavio.registry.rows import (
     SETTINGS_KEY,
     Entry,
+    MalformedRowError,
     RowKey,
     SealKey,
     ban_key,
@@ -55,11 +56,23 @@ class RegistryStore:
         """One route, as it is now."""
         return await self._read(route_key(target, command), Route)
 
+    async def routes_of(self, target: str) -> list[Route]:
+        """Every route of a target, by command."""
+        return [entry for entry in await self._partition(f"route#{target}") if isinstance(entry, Route)]
+
     async def put_route(self, route: Route, *, actor: str) -> Route:
-        """Register or change a route; its version follows the one before."""
-        before = await self.route(route.target, route.command)
-        numbered = msgspec.structs.replace(route, version=before.version + 1 if before else 1)
-        await self._write(key_of(numbered), numbered, actor=actor)
+        """Register or change a route; its version follows the one before. The same route again is no change."""
+        numbered = route
+
+        def number(standing: Entry | None) -> Entry:
+            nonlocal numbered
+            version = standing.version if isinstance(standing, Route) else 0
+            numbered = msgspec.structs.replace(route, version=version)
+            if standing is None or encode_entry(numbered) != encode_entry(standing):
+                numbered = msgspec.structs.replace(route, version=version + 1)
+            return numbered
+
+        await self._revise(key_of(route), number, actor=actor)
         return numbered
 
     async def delete_route(self, target: str, command: str, *, actor: str) -> bool:
@@ -67,6 +80,12 @@ class RegistryStore:
         return await self._write(route_key(target, command), None, actor=actor) is not None
 
     # Grants
+    async def grants_of(self, target: str, command: str) -> list[Grant]:
+        """Every grant for a command of a target, by source."""
+        return [
+            entry for entry in await self._partition(f"grant#{target}#{command}") if isinstance(entry, Grant)
+        ]
+
     async def put_grant(self, grant: Grant, *, actor: str) -> int | None:
         """Grant, or change how long a grant may be remembered."""
         return await self._write(key_of(grant), grant, actor=actor)
@@ -79,6 +98,12 @@ class RegistryStore:
     async def keys(self, source: str) -> list[Key]:
         """Every version of a source's key."""
         return [entry for entry in await self._partition(f"key#{source}") if isinstance(entry, Key)]
+
+    async def add_key(self, key: Key, *, actor: str) -> bool:
+        """Add a version that does not exist yet; False when somebody else added it first."""
+        await self._revise(key_of(key), lambda standing: standing or key, actor=actor)
+        added = await self._read(key_of(key), Key)
+        return added is not None and added.sealed == key.sealed
 
     async def put_key(self, key: Key, *, actor: str) -> int | None:
         """Add a key, or change when one ends."""
@@ -104,6 +129,10 @@ class RegistryStore:
             return None
         return await self._write(key_of(ban), ban, actor=actor)
 
+    async def bans_of(self, source: str) -> list[Ban]:
+        """Every ban of a source, over or not."""
+        return [entry for entry in await self._partition(f"ban#{source}") if isinstance(entry, Ban)]
+
     async def lift_ban(self, source: str, target: str | None, command: str | None, *, actor: str) -> bool:
         """End a ban; False when there was none."""
         return await self._write(ban_key(source, target, command), None, actor=actor) is not None
@@ -111,6 +140,10 @@ class RegistryStore:
     async def put_quota(self, quota: Quota, *, actor: str) -> int | None:
         """Set a source's own quota."""
         return await self._write(key_of(quota), quota, actor=actor)
+
+    async def quotas_of(self, source: str) -> list[Quota]:
+        """Every quota of a source."""
+        return [entry for entry in await self._partition(f"quota#{source}") if isinstance(entry, Quota)]
 
     async def delete_quota(self, source: str, target: str, command: str, *, actor: str) -> bool:
         """Remove a source's own quota; False when there was none."""
@@ -147,12 +180,16 @@ class RegistryStore:
             if cursor is None or (limit is not None and len(found) >= limit):
                 return found[:limit]
 
+    async def change(self, seq: int) -> Change | None:
+        """One change."""
+        found = await self.changes(after=seq - 1, limit=1)
+        return found[0] if found and found[0].seq == seq else None
+
     async def roll_back(self, seq: int, *, actor: str) -> int | None:
         """Undo one change: put back what was there before it. Recorded as a change of its own."""
-        found = await self.changes(after=seq - 1, limit=1)
-        if not found or found[0].seq != seq:
+        change = await self.change(seq)
+        if change is None:
             raise SnavioError(f"the changelog holds no change number {seq}")
-        change = found[0]
         before = change.previous()
         if isinstance(before, Route):
             # A version is never used twice.
@@ -179,10 +216,17 @@ class RegistryStore:
 
     async def _write(self, key: RowKey, entry: Entry | None, *, actor: str, note: str = "") -> int | None:
         """Make one change; its number, or None when nothing would change."""
-        after = None if entry is None else encode_entry(entry)
+        return await self._revise(key, lambda _standing: entry, actor=actor, note=note)
+
+    async def _revise(
+        self, key: RowKey, revise: Callable[[Entry | None], Entry | None], *, actor: str, note: str = ""
+    ) -> int | None:
+        """Change an entry by what it is at that moment; the change's number, or None when nothing would change."""
         for attempt in range(_ATTEMPTS):
-            standing = await self._tables.get(self._names.registry, {"pk": key[0], "sk": key[1]})
-            before = None if standing is None else str(standing["body"])
+            item = await self._tables.get(self._names.registry, {"pk": key[0], "sk": key[1]})
+            before = None if item is None else str(item["body"])
+            entry = revise(_readable(item))
+            after = None if entry is None else encode_entry(entry)
             if before == after:
                 return None
             seq = await self.last_seq() + 1
@@ -220,6 +264,14 @@ class RegistryStore:
             )
         head = Update(self._names.changelog, dict(HEAD), ItemChange(assign={"last": change.seq}), advanced)
         return [head, Put(self._names.changelog, change_item(change), Absent("pk")), row]
+
+
+def _readable(item: Item | None) -> Entry | None:
+    """The entry in a row, or None: what cannot be read may be replaced."""
+    try:
+        return None if item is None else decode_row(item)
+    except MalformedRowError:
+        return None
 
 
 def _lasts_as_long(standing: Ban, ban: Ban) -> bool:

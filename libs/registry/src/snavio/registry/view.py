@@ -94,6 +94,10 @@ class Registry:
         ]
         return max(found, key=lambda ban: _STRICTNESS[ban.mode], default=None)
 
+    def bans(self, now: float) -> list[Ban]:
+        """Every ban in force."""
+        return [ban for bans in self._bans.values() for ban in bans if ban.until is None or now < ban.until]
+
     def ban_mode(self, source: str, now: float) -> BanMode | None:
         """The ban in force against everything the source sends."""
         bans = self._bans.get(source) if self._bans else None

@@ -61,3 +61,7 @@ class LogEvent(StrEnum):
     ALERT_FAILED = "alert.failed"
     ALERT_UNROUTED = "alert.unrouted"
     METRICS_FAILED = "metrics.failed"
+
+    HTTP_LISTENING = "http.listening"
+    HTTP_REQUEST = "http.request"
+    HTTP_FAILED = "http.failed"

@@ -156,3 +156,7 @@ ROUTE_OLDEST = _metric(
 TASK_FAULTS = _metric(
     "Snavio.Worker.TaskFaults", "counter", "1", "Tolerated failures of background tasks", "task"
 )
+
+# The control plane
+GATEWAY_REQUESTS = _metric("Snavio.Gateway.Requests", "counter", "1", "Requests by outcome", "status")
+GATEWAY_DURATION = _metric("Snavio.Gateway.Duration", "histogram", "s", "Time to answer a request", "status")

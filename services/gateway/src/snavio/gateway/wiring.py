@@ -1,0 +1,82 @@
+"""How the gateway is put together."""
+
+from __future__ import annotations
+
+from snavio.aws.boto.session import Aws, open_aws
+from snavio.aws.errors import SnavioError
+from snavio.control.authority import system
+from snavio.control.control import Control, control_of
+from snavio.control.models import State
+from snavio.gateway.access_log import AccessLog
+from snavio.gateway.app import make_app
+from snavio.gateway.config import GatewayConfig
+from snavio.gateway.jwks import Jwks
+from snavio.gateway.rate import RateLimiter
+from snavio.gateway.server import HttpIntake
+from snavio.gateway.site import Site
+from snavio.gateway.tokens import TokenRules, Tokens, read_secret
+from snavio.runtime.log_events import LogEvent
+from snavio.runtime.worker import Worker
+
+
+async def wire(config: GatewayConfig, worker: Worker) -> None:
+    """Put the gateway together on AWS."""
+    aws = await worker.enter(open_aws(region=config.region, endpoint_url=config.endpoint))
+    wire_on(aws, config, worker)
+
+
+def wire_on(aws: Aws, config: GatewayConfig, worker: Worker) -> HttpIntake:
+    """Serve the API, and keep house."""
+    control = control_of(aws, config.names, keys=config.key_policy, clock=worker.now)
+    site = Site(
+        control=control,
+        tokens=_tokens(config, worker),
+        names=config.names,
+        queue_url=aws.queues.url_of,
+        replay_window_seconds=config.replay_window_seconds,
+        poll_interval_seconds=config.poll_interval_seconds,
+        ailments=worker.ailments,
+        unready=worker.unready,
+    )
+    limiter = RateLimiter(per_minute=config.requests_per_minute, burst=config.request_burst, clock=worker.now)
+    app = make_app(site, limiter=limiter, max_body_bytes=config.max_body_bytes, log=worker.log)
+    intake = HttpIntake(AccessLog(app, worker.log, worker.telemetry), host=config.host, port=config.port)
+    worker.intake(intake)
+    worker.log.info(LogEvent.HTTP_LISTENING, host=config.host, port=intake.port)
+    worker.every(
+        config.housekeeping_seconds,
+        lambda: keep_house(control, worker),
+        name="housekeeping",
+        tolerate=(SnavioError,),
+    )
+    return intake
+
+
+async def keep_house(control: Control, worker: Worker) -> None:
+    """Finish registrations that stopped half-way, end ephemeral routes, rotate keys that have served their time."""
+    keeper = system("housekeeping")
+    await control.tenants.resume(keeper)
+    await control.routes.expire(keeper)
+    sources = [
+        service.source
+        for tenant in await control.directory.tenants()
+        if tenant.state is State.ACTIVE
+        for service in await control.directory.services(tenant.tenant)
+        if service.state is State.ACTIVE
+    ]
+    for source in await control.keys.rotate_due(sources):
+        worker.log.info(LogEvent.KEY_ROTATED, source=source)
+
+
+def _tokens(config: GatewayConfig, worker: Worker) -> Tokens:
+    path = config.secret_path
+    return Tokens(
+        secret=read_secret(path.read_bytes()) if path else None,
+        keys=Jwks(config.jwks_url, clock=worker.now) if config.jwks_url else None,
+        rules=TokenRules(
+            issuer=config.jwt_issuer,
+            audience=config.jwt_audience,
+            lifetime_seconds=config.token_days * 24 * 3600,
+        ),
+        clock=worker.now,
+    )
