@@ -7,10 +7,13 @@ from pathlib import Path
 
 from events import events_page
 from names import names_page
+from vectors import vectors_json, vectors_page
 
 FOLDER = Path(__file__).parents[2] / "docs" / "reference"
 PAGES = {
     "names.md": names_page,
+    "signature-vectors.json": vectors_json,
+    "signature-vectors.md": vectors_page,
     "telemetry-events.md": events_page,
 }
 NOTICE = "<!-- Written by `make docs` from the code. Change the code, not this page. -->\n\n"
@@ -18,7 +21,7 @@ NOTICE = "<!-- Written by `make docs` from the code. Change the code, not this p
 
 def main(arguments: list[str]) -> int:
     """Write or check every page."""
-    stale = [name for name, page in PAGES.items() if _differs(FOLDER / name, NOTICE + page())]
+    stale = [name for name in PAGES if _differs(FOLDER / name, _text(name))]
     unknown = [path.name for path in FOLDER.glob("*.md") if path.name not in {*PAGES, "README.md"}]
     if "--check" in arguments:
         for name in stale:
@@ -27,9 +30,13 @@ def main(arguments: list[str]) -> int:
             print(f"docs/reference/{name} is written by nothing: remove it.", file=sys.stderr)
         return 1 if stale or unknown else 0
     for name in stale:
-        (FOLDER / name).write_text(NOTICE + PAGES[name](), encoding="utf-8")
+        (FOLDER / name).write_text(_text(name), encoding="utf-8")
         print(f"docs/reference/{name} written")
     return 0
+
+
+def _text(name: str) -> str:
+    return (NOTICE if name.endswith(".md") else "") + PAGES[name]()
 
 
 def _differs(path: Path, text: str) -> bool:

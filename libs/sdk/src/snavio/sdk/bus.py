@@ -8,7 +8,16 @@ from typing import Any, Protocol
 
 from aiobotocore.session import AioSession
 from botocore.credentials import ReadOnlyCredentials
-from botocore.exceptions import BotoCoreError, ClientError, ConnectTimeoutError, EndpointConnectionError
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    ConnectTimeoutError,
+    EndpointConnectionError,
+    NoCredentialsError,
+    NoRegionError,
+    ParamValidationError,
+    PartialCredentialsError,
+)
 
 from snavio.sdk.aws_session import AwsOptions, refusal
 from snavio.sdk.batching import Accepted, Failed, PutResult, entry_failed
@@ -31,6 +40,7 @@ _REFUSED = frozenset(
     }
 )
 _NEVER_SENT = (EndpointConnectionError, ConnectTimeoutError)
+_HOPELESS = (NoCredentialsError, PartialCredentialsError, ParamValidationError, NoRegionError)
 
 
 class Bus(Protocol):
@@ -57,13 +67,16 @@ class EventBridgeBus:
         used = None
         try:
             if self._credentials is not None:
-                used = await self._credentials.access_key()
+                used = await self._credentials.key_in_use()
             answer = await self._put(Entries=entries)
         except ClientError as error:
             return [self._whole_request(error, used)] * len(entries)
         except (TimeoutError, BotoCoreError, OSError) as error:
-            uncertain = not isinstance(error, _NEVER_SENT)
-            return [Failed(type(error).__name__, str(error), uncertain=uncertain)] * len(entries)
+            hopeless = isinstance(error, _HOPELESS)
+            uncertain = not hopeless and not isinstance(error, _NEVER_SENT)
+            return [Failed(type(error).__name__, str(error), permanent=hopeless, uncertain=uncertain)] * len(
+                entries
+            )
         if not answer.get("FailedEntryCount"):
             return [Accepted(entry["EventId"]) for entry in answer["Entries"]]
         return [

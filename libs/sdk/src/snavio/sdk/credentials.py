@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import msgspec
+from aiobotocore.credentials import AioCredentials
 from botocore.credentials import ReadOnlyCredentials
 
 _RENEW_AT = 0.75
@@ -30,15 +31,15 @@ class Assumed(msgspec.Struct, frozen=True):
         return self.obtained_at + _RENEW_AT * (self.ends_at - self.obtained_at)
 
 
-class EmitCredentials:
-    """Credentials as aiobotocore's signer wants them.
+class EmitCredentials(AioCredentials):
+    """Credentials that aiobotocore asks for at each request.
 
     While the old ones are valid only one caller waits for the renewal, and a renewal that fails is tried again later.
     """
 
-    method = "snavio-emit-role"
-
     def __init__(self, assume: Callable[[], Awaitable[Assumed]], now: Callable[[], float]) -> None:
+        # What is fixed in the parent is never used: the signer asks for frozen credentials each time.
+        super().__init__("", "", method="snavio-emit-role")  # pyright: ignore[reportUnknownMemberType]
         self._assume = assume
         self._now = now
         self._held: Assumed | None = None
@@ -57,7 +58,7 @@ class EmitCredentials:
         """Credentials good for a request made now, under the name aiobotocore's signer calls."""
         return (await self._good()).frozen
 
-    async def access_key(self) -> str:
+    async def key_in_use(self) -> str:
         """Which credentials a request made now would be signed with."""
         return (await self._good()).access_key
 
