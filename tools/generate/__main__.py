@@ -11,6 +11,7 @@ from environment import environment_page
 from events import events_page
 from metrics import metrics_page
 from names import names_page
+from vectors import vectors_json, vectors_page
 
 ROOT = Path(__file__).parents[2]
 PAGES = {
@@ -18,6 +19,8 @@ PAGES = {
     "docs/reference/environment.md": environment_page,
     "docs/reference/metrics.md": metrics_page,
     "docs/reference/names.md": names_page,
+    "docs/reference/signature-vectors.json": vectors_json,
+    "docs/reference/signature-vectors.md": vectors_page,
     "docs/reference/telemetry-events.md": events_page,
     "deploy/grafana/dashboards/commands.json": commands_dashboard,
 }
