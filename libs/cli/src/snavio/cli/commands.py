@@ -17,9 +17,7 @@ class Entry(NamedTuple):
 
 
 COMMANDS: dict[str, Entry] = {
-    "demo": Entry(
-        "snavio.demo.command:demo", "Run the whole platform and drive it as tenants would."
-    ),
+    "demo": Entry("snavio.cli.demo:demo", "Run the whole platform and drive it as tenants would."),
     "up": Entry("snavio.cli.up:up", "Run the whole platform on this machine."),
     "provision": Entry(
         "snavio.cli.provision:provision", "Create the platform's AWS resources, or complete them."

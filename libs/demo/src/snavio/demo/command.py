@@ -23,7 +23,7 @@ from snavio.demo.scenarios import Demonstration, latency_line
     "--keep-log", type=click.Path(dir_okay=False, path_type=Path), help="Where to keep the platform's log."
 )
 def demo(as_json: bool, keep_log: Path | None) -> None:  # noqa: FBT001 - click passes options by name
-    """Run the whole platform and drive it as tenants would.
+    r"""Run the whole platform and drive it as tenants would.
 
     Starts the embedded AWS and every service, registers three tenants over HTTP, sends signed commands through the bus,
     kills workers in the middle of them, and checks what arrived and what the tenants were told.
@@ -65,8 +65,8 @@ async def _run(console: Console, keep_log: Path | None, started: float) -> Demon
                 await demonstration.run()
                 say("stopping")
         finally:
-            if keep_log is not None and log.exists():
-                keep_log.write_bytes(log.read_bytes())
+            if keep_log is not None:
+                await anyio.Path(keep_log).write_bytes(await anyio.Path(log).read_bytes())
     return demonstration
 
 

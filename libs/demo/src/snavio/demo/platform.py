@@ -68,9 +68,9 @@ async def running_platform(folder: Path) -> AsyncGenerator[Running]:
     log = folder / "platform.log"
     arguments = ["up", "--port-aws", "0", "--port-http", "0", "--data-dir", str(folder / "data")]
     code = "from snavio.cli.main import main; main()"
-    with log.open("wb") as stderr:
+    async with await anyio.open_file(log, "wb") as stderr:
         process = await anyio.open_process(
-            [sys.executable, "-c", code, *arguments], stdout=subprocess.PIPE, stderr=stderr
+            [sys.executable, "-c", code, *arguments], stdout=subprocess.PIPE, stderr=stderr.wrapped
         )
     async with process:
         try:
@@ -93,6 +93,6 @@ async def _announcement(process: Process, log: Path) -> Platform:
             line = await BufferedByteReceiveStream(process.stdout).receive_until(b"\n", 65_536)
         return msgspec.json.decode(line, type=Platform)
     except (TimeoutError, anyio.IncompleteRead, anyio.EndOfStream, msgspec.MsgspecError) as problem:
-        lines = log.read_text(errors="replace").strip().splitlines()
+        lines = (await anyio.Path(log).read_text(errors="replace")).strip().splitlines()
         reason = lines[-1] if lines else str(problem)
         raise DemoFailedError(f"The platform did not start: {reason}") from problem

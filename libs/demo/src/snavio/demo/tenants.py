@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import time
 import uuid
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import anyio
 import msgspec
@@ -16,6 +17,7 @@ from snavio.wire.canonical import canonical
 from snavio.wire.signing import SigningKey, framed
 from snavio.wire.times import format_time
 
+Until: TypeAlias = Callable[[list[dict[str, Any]]], bool]
 _REGION = "us-east-1"
 _ACCOUNT = "000000000000"
 
@@ -125,10 +127,10 @@ class Tenant:
         version_id, key = self._secrets[source]
         command_id = changes.pop("id", None) or str(uuid.uuid4())
         timestamp = format_time(time.time() + changes.pop("clock_off_by", 0.0))
-        frame = framed(version_id, command_id, timestamp, target, command)
+        frame = framed(version_id, command_id, timestamp, target, name)
         detail: dict[str, Any] = {
             "metadata": {"id": command_id, "timestamp": timestamp, "type": "snavio.command-sent", "version_id": version_id, "hmac": key.sign(frame, canonical(payload))},
-            "command": {"target": target, "name": command, "payload": payload},
+            "command": {"target": target, "name": name, "payload": payload},
         }  # fmt: skip
         detail["command"].update(changes.pop("command", {}))
         detail["metadata"].update(changes)
@@ -139,7 +141,7 @@ class Tenant:
             "Detail": msgspec.json.encode(detail).decode(),
         }
 
-    async def telemetry(self, *, until: Any, seconds: float) -> list[dict[str, Any]]:
+    async def telemetry(self, *, until: Until, seconds: float) -> list[dict[str, Any]]:
         """Read its telemetry queue until `until(events)` holds or the time is up."""
         return await read_queue(
             self.sender, self._registration["telemetry_queue_url"], until=until, seconds=seconds
@@ -156,7 +158,7 @@ async def put_events(cloud: Cloud, entries: list[dict[str, str]]) -> int:
     return refused
 
 
-async def read_queue(cloud: Cloud, url: str, *, until: Any, seconds: float) -> list[dict[str, Any]]:
+async def read_queue(cloud: Cloud, url: str, *, until: Until, seconds: float) -> list[dict[str, Any]]:
     """Receive and delete until `until(found)` holds or the time is up; each body once, decoded."""
     found: list[dict[str, Any]] = []
     async with cloud.client("sqs") as sqs:
