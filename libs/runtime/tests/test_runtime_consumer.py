@@ -165,6 +165,7 @@ async def test_a_dead_message_that_cannot_be_buried_is_kept_and_tried_again(queu
     queues.put(Q, "junk")
     async with running(consumer(handler)):
         await until(lambda: queues.called("set_visibility"))
+        assert queues.called("set_visibility") == [[("m001/1", 2)]]  # as a retry would
         assert queues.bodies(Q) == ["junk"]
         await until(lambda: not queues.bodies(Q))
     assert queues.bodies(DLQ) == ["junk"]
@@ -406,6 +407,26 @@ async def test_what_is_not_finished_at_the_deadline_is_shown_to_others_at_once(q
     assert anyio.current_time() - began == pytest.approx(5, abs=0.1)
     assert queues.visible(Q) == queues.bodies(Q) == [str(number) for number in range(10)]
     assert subject.status().tally.released == 10
+
+
+@virtual_time
+async def test_draining_waits_for_dead_letters_and_repeated_deletes(queues, consumer):
+    drained = anyio.Event()
+
+    async def handler(messages):
+        await drained.wait()
+        return [Dead("junk") if message.body == "dead" else Done() for message in messages]
+
+    queues.put(Q, "dead", "alive")
+    queues.failures["delete"] = [Transient("timeout")] * 3
+    subject = consumer(handler)
+    async with running(subject):
+        await until(lambda: subject.status().in_hand == 2)
+        subject.drain(60)
+        await anyio.sleep(2)  # polls have ended: only the handler is awaited
+        drained.set()
+    assert (queues.bodies(Q), queues.bodies(DLQ)) == ([], ["dead"])
+    assert subject.status().tally.released == 0
 
 
 @pytest.mark.parametrize(("drain", "wait"), [(20.0, 10), (6.5, 5), (2.0, 1), (0.5, 1)])
