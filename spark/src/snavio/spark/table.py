@@ -2,15 +2,17 @@
 
 Tables of hours and days have no `hour=`.
 
-A commit replaces whole periods (minutes, hours or days). Its files go to folders of their own, named after what they
-hold; then the day's manifest is replaced in one step. Until then nobody sees them, so a job killed anywhere leaves the
-table as it was, and done again it writes the same folders. A period's fingerprint says what it was computed from:
-while that stays the same there is nothing to do.
+A commit replaces whole periods (minutes, hours or days). Its files go to folders of their own; then the day's manifest
+is replaced in one step. Until then nobody sees them, so a job killed anywhere leaves the table as it was, and what it
+left behind is swept later. A period's fingerprint says what it was computed from: while that stays the same there is
+nothing to do. Should two jobs write at once, one may undo the other's commit; the next run finds it missing and makes
+up for it.
 """
 
 from __future__ import annotations
 
 import hashlib
+import uuid
 from datetime import UTC, datetime
 from functools import reduce
 from typing import TYPE_CHECKING, Any, cast
@@ -52,7 +54,7 @@ class Manifest(msgspec.Struct, frozen=True):
 
     def with_commit(self, commit: Commit) -> Manifest:
         """The manifest after a commit, without those it leaves nothing of."""
-        after = Manifest([kept for kept in self.commits if kept.run != commit.run] + [commit])
+        after = Manifest([*self.commits, commit])
         in_force = {id(held) for held in after.live().values()}
         return Manifest([kept for kept in after.commits if id(kept) in in_force])
 
@@ -65,7 +67,7 @@ class Staged(msgspec.Struct, frozen=True):
 
 
 class LakeTable:
-    """A table at `<folder>/<name>`. One writer at a time; readers need not care."""
+    """A table at `<folder>/<name>`."""
 
     def __init__(self, folder: Folder, name: str, schema: StructType) -> None:
         self._folder = folder
@@ -118,12 +120,10 @@ class LakeTable:
             kept = kept.where(~reduce(lambda one, other: one | other, stale))
         return kept.select(*self.schema.fieldNames())
 
-    def stage(self, frame: DataFrame, fingerprints: Mapping[int, str], *, step: str = "") -> Staged:
-        """Write the rows of these periods where nobody sees them yet; `commit` puts them in force.
-
-        `step` sets apart stages that hold the same periods in another form.
-        """
-        run = combined([*fingerprints.items(), (-1, step)])
+    def stage(self, frame: DataFrame, fingerprints: Mapping[int, str]) -> Staged:
+        """Write the rows of these periods where nobody sees them yet; `commit` puts them in force."""
+        # Never a name used before: neither a killed run nor a second writer can have files in the way.
+        run = f"{combined(fingerprints.items())}-{uuid.uuid4().hex[:8]}"
         if fingerprints:
             (
                 frame.select(*self.schema.fieldNames(), F.lit(run).alias("run"))
@@ -147,11 +147,9 @@ class LakeTable:
             self._folder.write(self._manifest_path(day), msgspec.json.encode(manifest))
             self._sweep(manifest, entries, now - GRACE_SECONDS)
 
-    def replace(
-        self, frame: DataFrame, fingerprints: Mapping[int, str], *, now: float, step: str = ""
-    ) -> None:
+    def replace(self, frame: DataFrame, fingerprints: Mapping[int, str], *, now: float) -> None:
         """Stage and commit."""
-        self.commit(self.stage(frame, fingerprints, step=step), now=now)
+        self.commit(self.stage(frame, fingerprints), now=now)
 
     def crowded(self, start: int, end: int, *, most_commits: int = 1) -> list[int]:
         """The bins (hours, or days) within [start, end) whose rows are scattered over more commits than that."""
@@ -172,7 +170,7 @@ class LakeTable:
         for at in bins:
             held = self.fingerprints(at, at + self._bin_seconds)
             rows = self.read(spark, at, at + self._bin_seconds).coalesce(1)
-            self.replace(rows, held, now=now, step="compacted")
+            self.replace(rows, held, now=now)
         return bins
 
     def _bin_path(self, period: int) -> str:
