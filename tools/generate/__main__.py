@@ -11,6 +11,8 @@ from events import events_page
 from metrics import metrics_page
 from names import names_page
 
+from snavio.telemetry.reference import reference_files
+
 ROOT = Path(__file__).parents[2]
 PAGES = {
     "docs/reference/environment.md": environment_page,
@@ -24,6 +26,7 @@ PAGES = {
 def main(arguments: list[str]) -> int:
     """Write or check every file."""
     texts = {name: page() for name, page in PAGES.items()}
+    texts |= {f"docs/reference/{name}": text for name, text in reference_files().items()}
     stale = [name for name, text in texts.items() if _differs(ROOT / name, text)]
     for name in stale:
         if "--check" in arguments:
