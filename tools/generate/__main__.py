@@ -13,6 +13,8 @@ from metrics import metrics_page
 from names import names_page
 from vectors import vectors_json, vectors_page
 
+from snavio.telemetry.reference import reference_files
+
 ROOT = Path(__file__).parents[2]
 PAGES = {
     "docs/reference/command-line.md": command_line_page,
@@ -29,6 +31,7 @@ PAGES = {
 def main(arguments: list[str]) -> int:
     """Write or check every file."""
     texts = {name: page() for name, page in PAGES.items()}
+    texts |= {f"docs/reference/{name}": text for name, text in reference_files().items()}
     stale = [name for name, text in texts.items() if _differs(ROOT / name, text)]
     for name in stale:
         if "--check" in arguments:

@@ -47,7 +47,9 @@ class AlertStore:
             raise BadSettings(found)
         if any(isinstance(channel, Webhook) for chosen in settings.channels.values() for channel in chosen):
             await self._make_secret(tenant, only_first=True)
-        item = cast("Item", {**_key(tenant, "channels"), **msgspec.json.decode(msgspec.json.encode(settings))})
+        item = cast(
+            "Item", {**_key(tenant, "channels"), **msgspec.json.decode(msgspec.json.encode(settings))}
+        )
         await self._tables.put(self._names.control, item)
 
     async def secret(self, tenant: str) -> bytes | None:
