@@ -185,11 +185,14 @@ class _Grants:
                     "sns:GetTopicAttributes",
                     "sns:SetTopicAttributes",
                     "sns:Subscribe",
-                    "sns:SetSubscriptionAttributes",
                     "sns:ListSubscriptionsByTopic",
                     "sns:TagResource",
                 ),
                 resources=(self._telemetry_topics(),),
+            ),
+            # AWS authorises this without naming the subscription.
+            Statement(
+                sid="TelemetrySubscriptions", actions=("sns:SetSubscriptionAttributes",), resources=("*",)
             ),
             Statement(
                 sid="TelemetryQueues",
