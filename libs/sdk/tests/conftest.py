@@ -80,7 +80,7 @@ class Stage:
         )
 
     async def provision(self, stack: AsyncExitStack) -> None:
-        for service in ("events", "sqs", "iam", "sts", "dynamodb", "s3"):
+        for service in ("events", "sqs", "iam", "sts"):
             self.clients[service] = await self.root().client(stack, service)
         events, sqs = self.clients["events"], self.clients["sqs"]
         await events.create_event_bus(Name=self.bus)
@@ -146,14 +146,17 @@ class Stage:
                 WaitTimeSeconds=1,
                 MessageSystemAttributeNames=["SentTimestamp"],
             )
-            for message in answer.get("Messages", ()):
+            messages = answer.get("Messages", ())
+            for message in messages:
                 at = int(message["Attributes"]["SentTimestamp"]) / 1000
                 body = message["Body"]
                 command_id = json.loads(body)["detail"]["metadata"]["id"]
                 found.setdefault(command_id, []).append(screen(body, at, self.registry, ScreeningPolicy()))
-                await self.sqs.delete_message(
-                    QueueUrl=self.ingress_url, ReceiptHandle=message["ReceiptHandle"]
-                )
+            if messages:
+                entries = [
+                    {"Id": str(n), "ReceiptHandle": m["ReceiptHandle"]} for n, m in enumerate(messages)
+                ]
+                await self.sqs.delete_message_batch(QueueUrl=self.ingress_url, Entries=entries)
         return found
 
     async def serve(self, stack: AsyncExitStack) -> None:

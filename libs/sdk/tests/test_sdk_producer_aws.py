@@ -58,7 +58,7 @@ async def stream_through(stage, producer, meanwhile):
         while not stop.is_set():
             ids.append((await producer.send("discord-bot", "notify-user", {"n": len(ids)})).id)
 
-    talkers = [asyncio.create_task(talk()) for _ in range(10)]
+    talkers = [asyncio.create_task(talk()) for _ in range(3)]
     try:
         await meanwhile(ids)
     finally:

@@ -57,6 +57,7 @@ class Telemetry:
         self._options = options or TelemetryOptions()
         self._stack = AsyncExitStack()
         self._inbox: Inbox | None = None
+        self._streams: list[AsyncGenerator[Event]] = []
 
     async def __aenter__(self) -> Self:
         queue_url = self._queue_url or (await self._origin.fetch()).telemetry_queue_url
@@ -67,12 +68,17 @@ class Telemetry:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
+        # A loop left by `break` has not settled what it read yet.
+        for stream in self._streams:
+            await stream.aclose()
         await self._stack.aclose()
 
     def __aiter__(self) -> AsyncGenerator[Event]:
         if self._inbox is None:
             raise ClosedError("Telemetry is not open: use `async with`.")
-        return events_in(self._inbox, self._options)
+        stream = events_in(self._inbox, self._options)
+        self._streams.append(stream)
+        return stream
 
 
 async def events_in(inbox: Inbox, options: TelemetryOptions) -> AsyncGenerator[Event]:
