@@ -19,11 +19,12 @@ from snavio.embedded.launch import embedded_aws
 pytestmark = pytest.mark.aws
 
 ACCOUNT = "000000000000"
+SESSION = get_session()  # one: it keeps the service models it has read
 
 
 def client(service, endpoint, credentials=None):
     keys = credentials or {"AccessKeyId": "test", "SecretAccessKey": "test"}
-    return get_session().create_client(
+    return SESSION.create_client(
         service,
         region_name="us-east-1",
         endpoint_url=endpoint,

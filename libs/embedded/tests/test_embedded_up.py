@@ -23,6 +23,7 @@ from snavio.embedded.up import Options, up
 
 pytestmark = pytest.mark.aws
 
+SESSION = get_session()  # one: it keeps the service models it has read
 SCRIPT = """
 import asyncio, sys
 from pathlib import Path
@@ -57,7 +58,7 @@ class Platform:
     def client(self, service):
         keys = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
         endpoint = self.ready["aws_endpoint_url"]
-        return get_session().create_client(service, region_name="us-east-1", endpoint_url=endpoint, **keys)
+        return SESSION.create_client(service, region_name="us-east-1", endpoint_url=endpoint, **keys)
 
 
 @contextmanager

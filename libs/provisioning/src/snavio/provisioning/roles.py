@@ -22,6 +22,18 @@ _CONSUME = (
     "sqs:GetQueueUrl",
 )
 _INSPECT = ("sqs:GetQueueAttributes", "sqs:GetQueueUrl")
+# CloudWatch metrics have no ARNs; a namespace is what there is to hold to, where the endpoint tells it.
+_PUBLISH_METRICS = Statement(
+    sid="PublishMetrics",
+    actions=("cloudwatch:PutMetricData",),
+    resources=("*",),
+    conditions={"StringEqualsIfExists": {"cloudwatch:namespace": ("Snavio",)}},
+)
+_READ_METRICS = Statement(
+    sid="ReadMetrics",
+    actions=("cloudwatch:GetMetricData", "cloudwatch:GetMetricStatistics"),
+    resources=("*",),
+)
 _USE_KEY = ("kms:Decrypt", "kms:GenerateDataKey")
 
 
@@ -41,7 +53,7 @@ def task_roles(names: Names) -> tuple[Role, ...]:
             name=names.role(service),
             description=f"What the {service} service may do.",
             trust=_trust({"Service": ("ecs-tasks.amazonaws.com",)}),
-            policy=policy,
+            policy=(*policy, _PUBLISH_METRICS),
         )
         for service, policy in services.items()
     )
@@ -141,16 +153,7 @@ class _Grants:
         names = self._names
         return (
             Statement(sid="InspectQueues", actions=_INSPECT, resources=("arn:*:sqs:*:*:*",)),
-            # CloudWatch metrics have no ARNs.
-            Statement(
-                sid="Metrics",
-                actions=(
-                    "cloudwatch:PutMetricData",
-                    "cloudwatch:GetMetricData",
-                    "cloudwatch:GetMetricStatistics",
-                ),
-                resources=("*",),
-            ),
+            _READ_METRICS,
             self._update("Lead", names.leases, names.registry, names.changelog),
             self._read(names.control, names.bans),
             self._objects("Snapshots", ("s3:GetObject", "s3:PutObject", "s3:DeleteObject"), "snavio/*"),
@@ -207,11 +210,7 @@ class _Grants:
             self._keys("IssueSecrets", names.secrets_key),
             self._key("DescribeKeys", ("kms:DescribeKey",), names.queues_key, names.secrets_key),
             *self._read_snapshots(),
-            Statement(
-                sid="ShowMetrics",
-                actions=("cloudwatch:GetMetricData", "cloudwatch:GetMetricStatistics"),
-                resources=("*",),
-            ),
+            _READ_METRICS,
         )
 
     def replayer(self) -> tuple[Statement, ...]:
