@@ -210,8 +210,7 @@ class Routes:
         self, target: str, command: str, tenant: str, spec: RouteSpec
     ) -> tuple[RouteReport, list[Fault]]:
         now = self._clock()
-        schema = None if spec.schema is None else msgspec.Raw(msgspec.json.encode(spec.schema))
-        faults = _schema_faults(schema)
+        faults = _schema_faults(spec.schema)
         if spec.expires_at is not None and spec.expires_at.timestamp() <= now:
             faults.append(Fault("bad-value", "expires_at is in the past.", "/expires_at"))
         checks, attributes = await self._check_queue(spec.queue_arn, spec.dlq_arn)
@@ -227,7 +226,7 @@ class Routes:
             sensitivity=spec.sensitivity,
             rate_limit=spec.rate_limit,
             fairness=spec.fairness or FairnessPolicy(),
-            schema=schema,
+            schema=spec.schema,
             expires_at=spec.expires_at.timestamp() if spec.expires_at else None,
             max_message_bytes=_message_bytes(attributes),
         )
@@ -270,10 +269,10 @@ class Routes:
         return Check("queue-not-shared", not taken, detail)
 
 
-def _schema_faults(schema: msgspec.Raw | None) -> list[Fault]:
+def _schema_faults(schema: dict[str, Any] | bool | None) -> list[Fault]:  # noqa: FBT001 - true and false are schemas
     if schema is None:
         return []
-    if len(bytes(schema)) > _SCHEMA_BYTES:
+    if len(msgspec.json.encode(schema)) > _SCHEMA_BYTES:
         return [Fault("bad-schema", f"The schema has more than {_SCHEMA_BYTES} bytes.", "/schema")]
     try:
         compile_schema(schema)

@@ -121,7 +121,7 @@ class Tenant:
         return await self.sender.assume(self._registration["emit_role_arn"], f"{self.name}-sender")
 
     def entry(
-        self, source: str, target: str, command: str, payload: object, **changes: Any
+        self, source: str, target: str, name: str, payload: object, **changes: Any
     ) -> dict[str, str]:
         """A signed command as an entry for PutEvents. `changes` spoil it after signing."""
         version_id, key = self._secrets[source]
