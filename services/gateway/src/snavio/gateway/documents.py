@@ -209,7 +209,7 @@ class RouteDocument(msgspec.Struct, frozen=True, kw_only=True):
             sensitivity=route.sensitivity,
             rate_limit=_limit(route.rate_limit),
             fairness=_fairness(route.fairness),
-            schema=None if route.schema is None else msgspec.json.decode(route.schema),
+            schema=route.schema,
             expires_at=_time(route.expires_at),
             max_message_bytes=route.max_message_bytes,
         )
