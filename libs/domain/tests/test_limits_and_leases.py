@@ -122,6 +122,8 @@ def test_a_lease_ends_with_its_time():
         (RateLimit(1, 1), 100.0, None, 0),
         (RateLimit(2, 1), 100.0, None, 1),
         (RateLimit(100, 1, burst=1), 100.0, None, 0),
+        (RateLimit(100, 60), 100.0, None, 3),
+        (RateLimit(30, 60), 100.0, None, 0),
     ],
 )
 def test_a_lease_covers_demand_shrinks_near_exhaustion_and_is_not_taken_where_it_cannot_live(

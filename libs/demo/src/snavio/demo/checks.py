@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -24,7 +24,7 @@ class Checks:
 
     def equal(self, claim: str, expected: object, seen: object) -> None:
         """Claim that two figures are the same."""
-        self.made.append(Check(claim, str(expected), str(seen), expected == seen))
+        self.made.append(Check(claim, _shown(expected), _shown(seen), expected == seen))
 
     def true(self, claim: str, *, expected: str, seen: str, holds: bool) -> None:
         """Claim something whose figures need words."""
@@ -34,6 +34,12 @@ class Checks:
     def hold(self) -> bool:
         """Whether every claim does."""
         return bool(self.made) and all(check.holds for check in self.made)
+
+
+def _shown(figure: object) -> str:
+    if isinstance(figure, (list, set)):
+        return ", ".join(sorted(str(one) for one in cast("list[object] | set[object]", figure)))
+    return str(figure)
 
 
 def percentile(values: list[float], part: float) -> float:

@@ -124,7 +124,7 @@ class Demonstration:
         refused = _LIMITED - _LIMIT
         events = await self._told(acme, lambda e: counted(e, FAILED) >= refused)
         arrived = await self._arrivals(queue, _LIMIT, settle=True)
-        self.checks.equal("a limit lets through what it allows", _LIMIT, len(arrived))
+        self.checks.equal("a limit lets through what it allows, and no more", _LIMIT, len(arrived))
         hinted = [e for e in events if e.get("reason") == "rate-limit-exceeded" and e["retry_after_ms"] > 0]
         self.checks.equal("… and refuses the rest with a hint when to try again", refused, len(hinted))
 

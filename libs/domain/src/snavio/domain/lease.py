@@ -58,17 +58,24 @@ class LeasePolicy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def lease_size(bucket: Bucket, policy: LeasePolicy, *, demand_per_second: float, room: int | None) -> int:
-    """How many units to reserve: the demand of the horizon, one near exhaustion, none where a lease cannot live.
+    """How many units to reserve: the demand of the horizon, one near exhaustion, none where a lease does not pay.
 
-    `room` is what was left of the limit when last seen.
+    A lease that is not used up is lost to the limit, so it never holds more than grows back within the horizon; where
+    not even one unit a second does, every unit is better reserved when it is needed. `room` is what was left of the
+    limit when last seen.
     """
-    most = max(1, int(bucket.burst * policy.largest_part))
+    per_second = bucket.limit * UNIT / bucket.interval_us
+    if per_second < 1.0:
+        return 0
+    most = max(1, min(int(bucket.burst * policy.largest_part), int(per_second * policy.horizon_seconds)))
     wanted = min(most, max(1, math.ceil(demand_per_second * policy.horizon_seconds)))
-    if room is not None and room < 2 * wanted:
+    if (room is not None and room < 2 * wanted) or not _lives(bucket, policy, wanted):
         wanted = 1
-    if bucket.life_us(wanted) < policy.shortest_seconds * UNIT:
-        wanted = 1
-    return wanted if bucket.life_us(wanted) >= policy.shortest_seconds * UNIT else 0
+    return wanted if _lives(bucket, policy, wanted) else 0
+
+
+def _lives(bucket: Bucket, policy: LeasePolicy, units: int) -> bool:
+    return bucket.life_us(units) >= policy.shortest_seconds * UNIT
 
 
 class Demand:
