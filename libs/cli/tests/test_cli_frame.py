@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 
-import click
 import pytest
 from click.testing import CliRunner
 
@@ -53,9 +52,8 @@ def test_version_speaks_to_machines(capsys):
 
 def test_an_entry_that_is_not_asked_for_is_never_imported():
     group = LazyGroup(
-        "g", {"broken": Entry("no.such:module", "Breaks."), "ok": Entry("click:Command", "Fine.")}, help="h"
+        "g", {"broken": Entry("no.such:module", "Breaks."), "ok": COMMANDS["version"]}, help="Two commands."
     )
-    listed = CliRunner().invoke(group, ["--help"])
-    assert listed.exit_code == 0
-    assert "Breaks." in listed.output
-    assert group.get_command(click.Context(group), "ok") is click.Command
+    runner = CliRunner()
+    assert "Breaks." in runner.invoke(group, ["--help"]).output
+    assert runner.invoke(group, ["ok"]).exit_code == 0

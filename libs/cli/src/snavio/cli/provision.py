@@ -47,7 +47,7 @@ _DAYS = click.IntRange(min=0)
 def provision(
     *, prefix: str, archive_days: int, claim_days: int, max_receives: int, dry_run: bool, json: bool
 ) -> None:
-    """Create the platform's AWS resources, complete what is half made, and correct what has drifted.
+    r"""Create the platform's AWS resources, complete what is half made, and correct what has drifted.
 
     Acts on the account and region of the standard AWS variables and files, or on the endpoint in AWS_ENDPOINT_URL.
     Running it again changes nothing.
@@ -57,7 +57,7 @@ def provision(
       snavio provision --dry-run
       snavio provision --archive-days 30
       AWS_ENDPOINT_URL=http://127.0.0.1:4566 snavio provision --json
-    """  # noqa: D301 - \b tells click to keep the lines that follow
+    """
     settings = Settings(archive_days=archive_days, claim_days=claim_days, max_receives=max_receives)
     report = asyncio.run(_provision(prefix, settings, dry_run=dry_run))
     if json:

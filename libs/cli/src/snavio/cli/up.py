@@ -39,7 +39,7 @@ from snavio.embedded.up import up as run
     help=f"Which services to run, separated by commas; all that are installed otherwise. There are {', '.join(STAGES)}.",
 )
 def up(*, port_aws: int, port_http: int, data_dir: Path, services: str | None) -> None:
-    """Run the whole platform on this machine, without Docker, until Ctrl-C.
+    r"""Run the whole platform on this machine, without Docker, until Ctrl-C.
 
     Starts an embedded AWS, creates every resource and runs each service as its own process. When all is ready, prints
     one JSON line on standard output with aws_endpoint_url, http_url and admin_token. Logs go to standard error.
@@ -49,7 +49,7 @@ def up(*, port_aws: int, port_http: int, data_dir: Path, services: str | None) -
       snavio up
       snavio up --services shield,fast,slow
       snavio up --port-aws 0 --port-http 0 --data-dir /var/lib/snavio
-    """  # noqa: D301 - \b tells click to keep the lines that follow
+    """
     chosen = (
         tuple(name.strip() for name in services.split(",") if name.strip()) if services is not None else None
     )

@@ -13,13 +13,13 @@ from snavio.cli.output import as_json, write_json
 @click.command(short_help="Say which version this is.")
 @as_json
 def version(*, json: bool) -> None:
-    """Say which version of Snavio and of Python this is.
+    r"""Say which version of Snavio and of Python this is.
 
     \b
     Examples:
       snavio version
       snavio version --json
-    """  # noqa: D301 - \b tells click to keep the lines that follow
+    """
     versions = {"snavio": metadata.version("snavio-cli"), "python": platform.python_version()}
     if json:
         write_json(versions)
