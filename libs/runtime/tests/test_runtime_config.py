@@ -112,6 +112,7 @@ def test_variables_of_other_services_are_ignored_but_a_strangers_are_not():
         SNAVIO_FAST_ANYTHING="1",
         SNAVIO_OUTBOX_ATTEMPTS="x",
         SNAVIO_AWS_ENDPOINT_URL="x",
+        SNAVIO_TOKEN="x",
         SNAVIOX="1",
         PATH="x",
     )

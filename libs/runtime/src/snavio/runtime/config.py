@@ -31,7 +31,9 @@ C = TypeVar("C", bound=CommonConfig)
 PREFIX = "SNAVIO_"
 SERVICES = ("shield", "fast", "slow", "outbox", "monitor", "gateway")
 PARTS = ("aws", "bench", "bus", "cli", "demo", "dispatch", "embedded", "registry", "sdk", "spark", "test")
-FOREIGN = (*SERVICES, *PARTS)
+CLIENT = ("source", "token", "url")
+"""`SNAVIO_URL` and its like, which a person exports for the command line and the SDK."""
+FOREIGN = (*SERVICES, *PARTS, *CLIENT)
 """First words of variables that belong to some part of Snavio, perhaps not the one that is starting."""
 
 _SHOWN = 60
