@@ -8,7 +8,8 @@ from html import escape
 
 import msgspec
 
-WIDTH = 720
+WIDTH = 540
+"""Half a page: text in a plot is then as large as text around it."""
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 12, 12, 26
 
 
@@ -53,7 +54,7 @@ def lines(labels: Sequence[str], series: Sequence[Series], *, height: int = 240,
         return floor - tall * (math.log10(value) - math.log10(low)) / (math.log10(high) - math.log10(low))
 
     decades = round(math.log10(high / low))
-    body = [_grid(y_of(low * 10**d), f"{short(low * 10**d)} ms") for d in range(decades + 1)]
+    body = [_grid(y_of(low * 10**d), milliseconds(low * 10**d)) for d in range(decades + 1)]
     for one in series:
         points = [
             (_LEFT + (i + 0.5) * step, y_of(value), i, value)
@@ -73,7 +74,7 @@ def lines(labels: Sequence[str], series: Sequence[Series], *, height: int = 240,
 
 def bars(rows: Sequence[tuple[str, float, str]], *, style: str, title: str) -> str:
     """Named amounts, the largest first, each with its own text at its end."""
-    line, name_width, text_width = 26, 190, 96
+    line, name_width, text_width = 26, 160, 104
     most = max((value for _, value, _ in rows), default=0) or 1
     body: list[str] = []
     for i, (name, value, text) in enumerate(rows):
@@ -108,7 +109,7 @@ def milliseconds(value: float | None) -> str:
     """A latency, in the unit that suits it."""
     if value is None:
         return "-"
-    return f"{value / 1000:.2f} s" if value >= 1000 else f"{value:.3g} ms"  # noqa: PLR2004 - a second
+    return f"{value / 1000:.3g} s" if value >= 1000 else f"{value:.3g} ms"  # noqa: PLR2004 - a second
 
 
 def _linear_ticks(most: float, count: int = 4) -> list[float]:
@@ -144,7 +145,7 @@ def _rect(x: float, y: float, wide: float, tall: float, style: str) -> str:
     return f'<rect class="{style}" x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{tall:.2f}" rx="1.5"/>'
 
 
-def _cut(name: str, most: int = 26) -> str:
+def _cut(name: str, most: int = 21) -> str:
     return name if len(name) <= most else f"{name[: most - 1]}…"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from html import escape
 
@@ -13,6 +13,8 @@ from snavio.spark.reports import Prices
 from snavio.spark.style import STYLE
 
 _HOUR = 3_600
+_CLOCK = [f"{hour:02d}" for hour in range(24)]
+_SCREENFUL = 15
 
 
 class Hour(msgspec.Struct, frozen=True):
@@ -101,10 +103,10 @@ def page(report: Report) -> str:
     """The page."""
     sections = (
         _tiles(report),
-        _traffic(report),
+        _pair(_volume(report), _latency(report)),
+        _pair(_busiest(report), _failures(report)),
         _tenants(report),
         _served(report),
-        _failures(report),
         _fairness(report),
         _feed(report),
     )
@@ -144,32 +146,37 @@ def _tiles(report: Report) -> str:
     return f'<section class="tiles">{cards}</section>'
 
 
-def _traffic(report: Report) -> str:
+def _by_hour(report: Report) -> list[Hour | None]:
     known = {hour.window: hour for hour in report.hours}
     start = int(datetime.fromisoformat(report.day).replace(tzinfo=UTC).timestamp())
-    hours = [known.get(start + i * _HOUR) for i in range(24)]
-    labels = [f"{i:02d}" for i in range(24)]
-    volume = [
+    return [known.get(start + i * _HOUR) for i in range(24)]
+
+
+def _volume(report: Report) -> str:
+    hours = _by_hour(report)
+    series = [
         Series("fast", "fast", [h.fast if h else 0 for h in hours]),
         Series("slow", "slow", [h.slow if h else 0 for h in hours]),
         Series("rejected", "bad", [h.rejected if h else 0 for h in hours]),
     ]
-    latency = [
+    return _section(
+        "Commands an hour", legend(series) + stacked_columns(_CLOCK, series, title="Commands by hour")
+    )
+
+
+def _latency(report: Report) -> str:
+    hours = _by_hour(report)
+    series = [
         Series("p50", "p50", [h.p50 if h else None for h in hours]),
         Series("p95", "p95", [h.p95 if h else None for h in hours]),
         Series("p99", "p99", [h.p99 if h else None for h in hours]),
     ]
-    return (
-        '<div class="pair">'
-        + _section(
-            "Commands an hour",
-            legend(volume) + stacked_columns(labels, volume, title="Commands by hour and path"),
-        )
-        + _section(
-            "Latency by hour", legend(latency) + lines(labels, latency, title="Latency percentiles by hour")
-        )
-        + "</div>"
-    )
+    return _section("Latency by hour", legend(series) + lines(_CLOCK, series, title="Latency by hour"))
+
+
+def _busiest(report: Report) -> str:
+    top = [(u.tenant, float(u.commands), short(u.commands)) for u in report.usage[:8]]
+    return _section("Busiest tenants", bars(top, style="fast", title="Busiest tenants"))
 
 
 def _tenants(report: Report) -> str:
@@ -186,15 +193,13 @@ def _tenants(report: Report) -> str:
         ]
         for u in report.usage
     ]
-    top = [(u.tenant, float(u.commands), short(u.commands)) for u in report.usage[:10]]
     prices = report.prices
     note = (
         f"<p class=note>Cost: ${prices.fast:.2f} a million fast, ${prices.slow:.2f} slow, ${prices.rejected:.2f} rejected,"
         f" and ${prices.fixed_a_day:.2f} a day shared by use.</p>"
     )
     heads = ["tenant", "commands", "fast", "slow", "rejected", "%", "p50", "p95", "p99", "cost"]
-    chart = bars(top, style="fast", title="Busiest tenants")
-    return _section("Tenants", chart + _table(heads, rows, folded=len(rows) > 12) + note)  # noqa: PLR2004 - a screenful
+    return _section("Usage and cost by tenant", _table(heads, rows) + note)
 
 
 def _served(report: Report) -> str:
@@ -215,7 +220,7 @@ def _served(report: Report) -> str:
 
 def _failures(report: Report) -> str:
     if not report.failures:
-        return _section("Rejections", "<p class=good>None.</p>")
+        return _section("Rejections by reason", "<p class=good>None.</p>")
     total = sum(f.count for f in report.failures)
     rows = [
         (f.reason, float(f.count), f"{short(f.count)} · {_percent(f.count, total)}") for f in report.failures
@@ -263,19 +268,28 @@ def _section(title: str, body: str) -> str:
     return f"<section><h2>{escape(title)}</h2>{body}</section>"
 
 
-def _table(
-    heads: Sequence[str], rows: Iterable[Sequence[str]], *, words: int = 1, folded: bool = False
-) -> str:
-    """A table of cells that are already escaped; the first columns are words, the others numbers."""
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, words: int = 1) -> str:
+    """A table of cells that are already escaped; the first columns are words, the others numbers.
+
+    What is more than a screenful is folded away.
+    """
 
     def cells(kind: str, row: Sequence[str]) -> str:
         return "".join(
             f"<{kind}{'' if i < words else ' class=n'}>{cell}</{kind}>" for i, cell in enumerate(row)
         )
 
-    body = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
-    table = f'<div class="scroll"><table><thead><tr>{cells("th", heads)}</tr></thead><tbody>{body}</tbody></table></div>'
-    return f"<details><summary>All figures</summary>{table}</details>" if folded else table
+    def body(some: Sequence[Sequence[str]]) -> str:
+        drawn = "".join(f"<tr>{cells('td', row)}</tr>" for row in some)
+        return f'<div class="scroll"><table><thead><tr>{cells("th", heads)}</tr></thead><tbody>{drawn}</tbody></table></div>'
+
+    rest = rows[_SCREENFUL:]
+    more = f"<details><summary>{len(rest)} more</summary>{body(rest)}</details>" if rest else ""
+    return body(rows[:_SCREENFUL]) + more
+
+
+def _pair(left: str, right: str) -> str:
+    return f'<div class="pair">{left}{right}</div>'
 
 
 def _percent(part: float, whole: float) -> str:

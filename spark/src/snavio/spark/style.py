@@ -13,12 +13,12 @@ header,main,footer{max-width:1180px;margin:0 auto;padding:0 20px}
 header{display:flex;align-items:baseline;gap:14px;padding-top:26px}
 h1{font-size:24px;letter-spacing:-.02em;margin:0}h2{font-size:15px;margin:0 0 10px}
 header p,footer,.note,small{color:var(--soft)}header p{margin:0}
-section{background:var(--card);border:1px solid var(--line);border-radius:12px;padding:18px 20px;margin:16px 0;min-width:0}
+.tiles{margin:16px 0 8px!important}section{background:var(--card);border:1px solid var(--line);border-radius:12px;padding:18px 20px;margin:16px 0;min-width:0}
 .tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(180px,1fr));gap:14px;background:none;border:0;padding:0}
 .tile{background:var(--card);border:1px solid var(--line);border-radius:12px;padding:14px 16px}
 .tile span{color:var(--soft);font-size:13px}.tile small{font-size:12.5px}
 .tile strong{display:block;font-size:27px;line-height:1.25;letter-spacing:-.02em;font-variant-numeric:tabular-nums}
-.pair{display:grid;grid-template-columns:repeat(auto-fit,minmax(430px,1fr));gap:0 16px}
+.pair>section{margin:8px 0}.pair{margin:8px 0;display:grid;grid-template-columns:repeat(auto-fit,minmax(430px,1fr));gap:0 16px}
 svg{display:block;width:100%;height:auto;max-width:100%}
 svg text{font-size:12px;fill:var(--soft);font-variant-numeric:tabular-nums}svg text.name{fill:var(--ink)}
 .grid{stroke:var(--line)}.line{fill:none!important;stroke-width:2;stroke-linejoin:round}
