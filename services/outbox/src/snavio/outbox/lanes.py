@@ -239,9 +239,7 @@ class Lanes:
 
     async def _try(self, tenant: str, batch: list[Parcel]) -> list[Parcel]:
         """Publish once; what should be tried again comes back."""
-        slots = self._ailing_sends if tenant in self._trouble else self._sends
-        async with slots:
-            answers = await self._publish(tenant, batch)
+        answers = await self._in_turn(tenant, batch)
         if answers is None:
             return []
         if any(answer is None for answer in answers):
@@ -250,6 +248,14 @@ class Lanes:
             self._trouble.setdefault(tenant, _Trouble())
         self._sort_out(tenant, batch, answers)
         return [parcel for parcel, fault in zip(batch, answers, strict=True) if isinstance(fault, Transient)]
+
+    async def _in_turn(self, tenant: str, batch: list[Parcel]) -> Sequence[Fault | None] | None:
+        while True:
+            ailing = tenant in self._trouble
+            async with self._ailing_sends if ailing else self._sends:
+                if ailing or tenant not in self._trouble:
+                    return await self._publish(tenant, batch)
+            # It began to fail while this one waited for a slot: those are for topics that work.
 
     async def _publish(self, tenant: str, batch: list[Parcel]) -> Sequence[Fault | None] | None:
         """One answer for each parcel; None when the topic is broken and the whole lane was left."""
