@@ -149,7 +149,9 @@ async def test_the_api_keeps_tenants_apart(api, two_tenants):
     assert await rival.do("GET", "/api/v1/routes") == []
     seen = await rival.do("GET", "/api/v1/changelog")
     assert "acme" not in json.dumps(seen)
-    grants = [each for each in (await acme.do("GET", "/api/v1/changelog"))["changes"] if each["kind"] == "grant"]
+    grants = [
+        each for each in (await acme.do("GET", "/api/v1/changelog"))["changes"] if each["kind"] == "grant"
+    ]
     await rival.refused(
         "POST", f"/api/v1/changelog/{grants[0]['seq']}/rollback", status=404, kind="unknown-change"
     )

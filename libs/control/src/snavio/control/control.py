@@ -19,7 +19,7 @@ from snavio.control.history import History
 from snavio.control.iam import IamEmitRoles
 from snavio.control.keys import KeyPolicy, Keys
 from snavio.control.offboarding import Offboarding
-from snavio.control.ports import EmitRoles, Pipelines
+from snavio.control.ports import EmitRoles, Pipelines, TargetQueues
 from snavio.control.routes import Routes
 from snavio.control.rules import Rules
 from snavio.control.sqs import SqsTargetQueues, TelemetryPipelines
@@ -55,14 +55,15 @@ def control_of(
     clock: Callable[[], float] = time.time,
     roles: EmitRoles | None = None,
     pipelines: Pipelines | None = None,
+    targets: TargetQueues | None = None,
 ) -> Control:
-    """The control plane on an installation. `roles` and `pipelines` take the place of IAM's and SNS's, for tests."""
+    """The control plane on an installation. The last three take the place of IAM, SNS and SQS, for tests."""
     store = RegistryStore(aws.tables, names, clock=clock)
     sealer = Sealer(aws.vault)
     keeper = Keeper(aws.tables, names, sealer, ttls=TtlPolicy(), clock=clock, observer=Unobserved())
     catalogue = Catalogue(keeper, clock=clock)
     directory = Directory(aws.tables, names, clock=clock)
-    queues = SqsTargetQueues(aws.client, aws.queues)
+    queues = targets or SqsTargetQueues(aws.client, aws.queues)
     secrets = Keys(store, sealer, names, keys or KeyPolicy(), clock=clock)
     tenants = Tenants(
         directory,
