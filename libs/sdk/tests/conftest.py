@@ -22,6 +22,10 @@ ACCOUNT = "000000000000"
 REGION = "us-east-1"
 
 
+def allow(service):
+    return {"Effect": "Allow", "Action": f"{service}:*", "Resource": "*"}
+
+
 class Stage:
     """What a test needs of one tenant, `acme`, with one service, `acme/billing`."""
 
@@ -79,9 +83,16 @@ class Stage:
             poll_interval_seconds=3600,
         )
 
+    async def client(self, service):
+        """A client with the rights of the account's root."""
+        if service not in self.clients:
+            self.clients[service] = await self.root().client(self.stack, service)
+        return self.clients[service]
+
     async def provision(self, stack: AsyncExitStack) -> None:
+        self.stack = stack
         for service in ("events", "sqs", "iam", "sts"):
-            self.clients[service] = await self.root().client(stack, service)
+            await self.client(service)
         events, sqs = self.clients["events"], self.clients["sqs"]
         await events.create_event_bus(Name=self.bus)
         self.ingress_url, ingress_arn = await self.queue("ingress")
@@ -125,7 +136,7 @@ class Stage:
         }
         assume = {"Effect": "Allow", "Action": "sts:AssumeRole", "Resource": self.emit_role_arn}
         for name, trust, policy in (
-            (sender, trust_account, [assume, {"Effect": "Allow", "Action": "sqs:*", "Resource": "*"}]),
+            (sender, trust_account, [assume, allow("sqs"), allow("dynamodb")]),
             (f"snavio-emit-{self.unique}", trust_sender, [emit]),
         ):
             await iam.create_role(RoleName=name, AssumeRolePolicyDocument=json.dumps({"Statement": [trust]}))

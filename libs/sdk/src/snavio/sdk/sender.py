@@ -152,15 +152,18 @@ class Sender:
 
     async def _carry(self, batch: list[_Waiting]) -> None:
         attempt = 1
+        lost: Exception = ClosedError("The producer was closed before the command was sent.")
         try:
             while batch := [item for item in batch if not item.future.done()]:
                 batch = self._settle(batch, await self._attempt(batch))
                 if batch:
                     await asyncio.sleep(backoff_seconds(attempt, self._roll()))
                     attempt += 1
+        except Exception as error:  # noqa: BLE001 - nobody awaits this task: those who wait for the commands must hear
+            lost = error
         finally:
             for item in batch:
-                _fail(item, ClosedError("The producer was closed before the command was sent."))
+                _fail(item, lost)
 
     async def _attempt(self, batch: list[_Waiting]) -> list[PutResult]:
         try:

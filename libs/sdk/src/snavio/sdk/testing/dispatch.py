@@ -14,7 +14,7 @@ from snavio.domain.dedupe import AlreadyDone, ClaimRecord, DedupePolicy, Repeat,
 from snavio.domain.fairness import FairnessWindows
 from snavio.domain.models import DispatchMode, RateLimit, Route
 from snavio.domain.screening import Passed, Refused, ScreeningPolicy, screen
-from snavio.domain.warm import ENVELOPE_BYTES, Deliver, DropRepeat, decide_warm
+from snavio.domain.warm import Deliver, DropRepeat, decide_warm, needs_claim_check
 from snavio.sdk.testing.registry import MemoryRegistry
 from snavio.wire.commands import (
     COMMAND_SENT,
@@ -154,7 +154,7 @@ class Dispatch:
 
     def _slow(self, escalated: Escalated, message_id: str) -> None:
         now, command = self._now(), escalated.command
-        found = examine(escalated, self._registry, as_of=now, now=now)
+        found = examine(escalated, self._registry, current=True, now=now)
         if isinstance(found, Refusal):
             self._reports.failed(command, found)
         elif isinstance(found, Eligible) and not (found.strict and self._is_repeat(command, message_id, now)):
@@ -163,7 +163,7 @@ class Dispatch:
                 self._claims.pop(_claim_key(command), None)
                 self._reports.failed(command, refusal)
                 return
-            large = len(memoryview(command.payload)) + ENVELOPE_BYTES > found.route.max_message_bytes
+            large = needs_claim_check(command, found.route)
             self._deliver(command, path="slow", ref=self._stored(command) if large else None)
 
     def _is_repeat(self, command: Admitted, message_id: str, now: float) -> bool:
