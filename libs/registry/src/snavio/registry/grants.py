@@ -10,7 +10,9 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable
+from typing import TypeVar
 
+import msgspec
 import numpy as np
 
 from snavio.domain.models import Grant, Sensitivity
@@ -25,6 +27,19 @@ _CODES = {profile: code for code, profile in enumerate(_PROFILES)}
 _SHIFT = 32
 _PAIR = (1 << _SHIFT) - 1
 _FOLD_AT = 50_000
+N = TypeVar("N", str, tuple[str, str])
+
+
+class Columns(msgspec.Struct, frozen=True):
+    """Every grant as a snapshot keeps it, by source and then by (target, command)."""
+
+    sources: list[str]
+    pairs: list[tuple[str, str]]
+    source_ids: np.ndarray
+    pair_ids: np.ndarray
+    codes: np.ndarray
+    ends: list[tuple[int, float]]
+    """Which grants end by themselves, by their place, and when."""
 
 
 class GrantTable:
@@ -84,6 +99,21 @@ class GrantTable:
         self._ends = {self._number(*names): end for names, end in ends.items()}
         keys = (source_ids.astype(np.uint64) << np.uint64(_SHIFT)) | pair_ids.astype(np.uint64)
         self._build(keys, codes.astype(np.uint8))
+
+    def columns(self) -> Columns:
+        """Every grant, with names in order and none that no grant uses: the same grants give the same columns."""
+        self._fold()
+        keys = np.frombuffer(self._keys, dtype=np.uint64)
+        sources, source_ids = _renumbered(list(self._sources), keys >> np.uint64(_SHIFT))
+        pairs, pair_ids = _renumbered(list(self._pairs), keys & np.uint64(_PAIR))
+        order = np.lexsort((pair_ids, source_ids))
+        ends = [
+            (place, self._ends[key])
+            for place, key in enumerate(keys[order].tolist() if self._ends else ())
+            if key in self._ends
+        ]
+        codes = np.frombuffer(self._codes, dtype=np.uint8)[order]
+        return Columns(sources, pairs, source_ids[order], pair_ids[order], codes, ends)
 
     def put(self, grant: Grant) -> None:
         """Add a grant, or change its profile."""
@@ -159,7 +189,11 @@ class GrantTable:
         return position if position < len(self._keys) and self._keys[position] == key else None
 
     def _fold_when_large(self) -> None:
-        if len(self._changed) < max(_FOLD_AT, len(self._keys) // 10):
+        if len(self._changed) >= max(_FOLD_AT, len(self._keys) // 10):
+            self._fold()
+
+    def _fold(self) -> None:
+        if not self._changed:
             return
         changed = np.fromiter(self._changed, dtype=np.uint64, count=len(self._changed))
         keys = np.frombuffer(self._keys, dtype=np.uint64)
@@ -182,3 +216,13 @@ class GrantTable:
         built.frombytes(keys[order].tobytes())
         self._keys = built
         self._codes = bytearray(codes[order].tobytes())
+
+
+def _renumbered(names: list[N], numbers: np.ndarray) -> tuple[list[N], np.ndarray]:
+    """The names in use, in order, and the numbers as places in that order."""
+    used, places = np.unique(numbers, return_inverse=True)
+    found: list[N] = [names[int(number)] for number in used]
+    order = sorted(range(len(found)), key=found.__getitem__)
+    rank = np.empty(len(found), dtype=np.uint32)
+    rank[order] = np.arange(len(found), dtype=np.uint32)
+    return [found[place] for place in order], rank[places]

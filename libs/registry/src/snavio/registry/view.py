@@ -14,7 +14,7 @@ from snavio.domain.freshness import Phase, TtlPolicy
 from snavio.domain.models import Ban, BanMode, Grant, Key, Quota, Route, Settings
 from snavio.domain.screening import HeldKey, Validator
 from snavio.registry.grants import GrantTable
-from snavio.registry.rows import Entry, RowKey, SealKey, kind_of
+from snavio.registry.rows import Entry, RowKey, SealKey, key_of, kind_of
 from snavio.registry.schemas import SchemaError, compile_schema
 from snavio.registry.sealing import Sealer, UnsealError
 from snavio.wire.names import tenant_of
@@ -143,6 +143,18 @@ class Registry:
         if check is None:
             check = self._validators[target, command] = _compiled(route.schema)
         return check
+
+    @property
+    def keeps_keys(self) -> bool:
+        """Whether it holds keys at all: only who verifies signatures needs them."""
+        return self._sealer is not None
+
+    def entries(self) -> list[Entry]:
+        """Everything but grants and settings, ordered by where it lies."""
+        found: list[Entry] = [*self.routes.values(), *self.seals.values(), *self._quotas.values()]
+        found += [key for versions in self._keys.values() for key in versions.values()]
+        found += [ban for bans in self._bans.values() for ban in bans]
+        return sorted(found, key=key_of)
 
     # How it changes
     def load(self, entries: list[Entry]) -> None:
