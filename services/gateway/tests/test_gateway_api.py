@@ -141,7 +141,7 @@ async def test_rotation_with_overlap(api):
     assert [each["version_id"] for each in service["keys"]] == ["hmac-v2"]
 
 
-async def test_every_refusal_names_its_kind_and_every_fault(api):  # noqa: PLR0915 - a table of refusals
+async def test_every_refusal_names_its_kind_and_every_fault(api):
     admin, acme = api.admin, await api.tenant("acme")
     await api.service(acme, "acme/billing")
 

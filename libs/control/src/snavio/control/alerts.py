@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import msgspec
-from snavio.telemetry.alert_store import AlertStore, BadSettings
-from snavio.telemetry.channels import CRITICAL, AlertSettings, Dashboard, Email
 
 from snavio.control.authority import Principal
 from snavio.control.directory import Directory
 from snavio.control.problems import Fault, Missing, raise_faults
+from snavio.telemetry.alert_store import AlertStore, BadSettings
+from snavio.telemetry.channels import CRITICAL, AlertSettings, Dashboard, Email
 
 
 class Alerts:

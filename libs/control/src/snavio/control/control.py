@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 
 import msgspec
-from snavio.telemetry.alert_store import AlertStore
 
 from snavio.aws.boto.session import Aws
 from snavio.control.access import Access
@@ -28,6 +27,7 @@ from snavio.domain.freshness import TtlPolicy
 from snavio.registry.keeper import Keeper
 from snavio.registry.sealing import Sealer
 from snavio.registry.store import RegistryStore
+from snavio.telemetry.alert_store import AlertStore
 from snavio.wire.names import Names
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from snavio.telemetry.pipeline import provision_pipeline, remove_pipeline
-
 from snavio.aws.boto.faults import translated
 from snavio.aws.ports import Queues
+from snavio.telemetry.pipeline import provision_pipeline, remove_pipeline
 from snavio.wire.names import Names
 
 

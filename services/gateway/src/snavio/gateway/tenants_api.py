@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from litestar import Controller, delete, get, patch, post, put
 from litestar.params import FromPath, FromQuery, JSONBody
-from snavio.telemetry.channels import AlertSettings
 
 from snavio.control.problems import Conflict
 from snavio.control.tenants import ServiceSpec, TenantChange, TenantSpec
@@ -20,6 +19,7 @@ from snavio.gateway.documents import (
     TokenDocument,
 )
 from snavio.gateway.site import Caller, Here
+from snavio.telemetry.channels import AlertSettings
 
 
 class TenantsApi(Controller):
