@@ -73,6 +73,16 @@ format: setup ## Rewrite the code in the one format and fix what can be fixed sa
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
+##@ Measure
+.PHONY: bench
+bench: setup ## Measure decisions and AWS clients beside their floors (a few minutes)
+	$(BIN)/python bench/decisions.py build/bench-decisions.json
+	$(BIN)/python libs/aws/bench/bench_clients.py
+
+.PHONY: bench-spark
+bench-spark: setup ## Measure the audit against a bare read and groupBy, 2 and 20 million rows
+	$(BIN)/python spark/bench/bench_spark.py --millions 2 --millions 20
+
 ##@ Keep
 .PHONY: docs
 docs: setup ## Write docs/reference and the dashboards again from the code

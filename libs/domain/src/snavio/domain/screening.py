@@ -170,7 +170,7 @@ def _screen_event(
     body = sent.command
     frame = framed(metadata.version_id, metadata.id, metadata.timestamp, body.target, body.name)
     try:
-        genuine = held.signing.verify(metadata.hmac, frame, bytes(body.payload))
+        genuine = held.signing.verify(metadata.hmac, frame, body.payload)
     except NotCanonicalisableError as problem:
         detail = f"command.payload has no canonical form: {problem}"
         return Refused(InvalidReason.BAD_FIELD, detail, _facts(source, sent))

@@ -7,8 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from typing import TypeAlias
+
+import msgspec
 
 from snavio.wire.canonical import canonicalise
+
+Buffer: TypeAlias = bytes | msgspec.Raw
 
 _BLOCK = 64
 _INNER = bytes(byte ^ 0x36 for byte in range(256))
@@ -33,7 +38,7 @@ class SigningKey:
     def __repr__(self) -> str:
         return "SigningKey(…)"
 
-    def sign(self, frame: bytes, payload: bytes) -> str:
+    def sign(self, frame: bytes, payload: Buffer) -> str:
         """The signature, in lower-case hex, of a frame and a canonical payload."""
         inner = self._inner.copy()
         inner.update(frame)
@@ -42,12 +47,13 @@ class SigningKey:
         outer.update(inner.digest())
         return outer.hexdigest()
 
-    def verify(self, signature: str, frame: bytes, payload: bytes) -> bool:
+    def verify(self, signature: str, frame: bytes, payload: Buffer) -> bool:
         """Whether the signature is right for the payload as it arrived, or else for its canonical form.
 
         Raises `NotCanonicalisableError` when the bytes as they arrived do not match and have no canonical form.
         """
-        given = signature.encode("utf-8", "surrogatepass")
-        if hmac.compare_digest(given, self.sign(frame, payload).encode()):
+        if not signature.isascii():
+            return False
+        if hmac.compare_digest(signature, self.sign(frame, payload)):
             return True
-        return hmac.compare_digest(given, self.sign(frame, canonicalise(payload)).encode())
+        return hmac.compare_digest(signature, self.sign(frame, canonicalise(bytes(payload))))
