@@ -107,7 +107,7 @@ class Place:
                 "SNAVIO_TEST_INBOX": self.inbox,
                 "SNAVIO_TEST_OUTBOX": self.outbox,
                 "SNAVIO_WAIT_SECONDS": "1",
-                "SNAVIO_VISIBILITY_SECONDS": "3",
+                "SNAVIO_VISIBILITY_SECONDS": "5",
                 **environ,
             },
         )
@@ -169,7 +169,7 @@ async def place(aws_endpoint, monkeypatch):
 async def test_sigterm_under_load_leaves_each_message_in_exactly_one_place_and_exits_0(place):
     sent = await place.fill(300)
     worker = await place.start(
-        SNAVIO_TEST_SECONDS_A_BATCH="0.1", SNAVIO_HANDLERS="2", SNAVIO_BATCHES_IN_HAND="8"
+        SNAVIO_TEST_SECONDS_A_BATCH="0.3", SNAVIO_HANDLERS="2", SNAVIO_BATCHES_IN_HAND="8"
     )
     await worker.at_work(done=30)
     assert (await worker.health("/readyz"))[0] == 200
@@ -196,13 +196,15 @@ async def test_sigterm_hands_back_at_once_what_cannot_be_finished_in_time(place)
 
 
 async def test_sigkill_under_load_loses_nothing(place):
-    sent = await place.fill(200)
-    slow = {"SNAVIO_TEST_SECONDS_A_BATCH": "0.1", "SNAVIO_HANDLERS": "2"}
-    doomed, survivor = await place.start(**slow), await place.start(**slow)
+    sent = await place.fill(300)
+    slow = {"SNAVIO_TEST_SECONDS_A_BATCH": "0.3", "SNAVIO_HANDLERS": "2"}
+    doomed = await place.start(**slow)
     await doomed.at_work(done=10)
     doomed.process.kill()
     assert await doomed.ended() == -signal.SIGKILL
+    survivor = await place.start(**slow)
     forwarded = await place.collect(place.outbox, sent)
+    assert (await survivor.tally())["done"] > 0
     survivor.process.send_signal(signal.SIGTERM)
     assert await survivor.ended() == CLEAN
     dead, left = await place.empty(place.dlq), await place.empty(place.inbox)
