@@ -23,7 +23,7 @@ python="$work/environment/bin/python3.11"
 rm -f "$work"/environment/lib/python3.11/EXTERNALLY-MANAGED
 
 # The versions that were tested, and no others.
-sed -n 's/^\([A-Za-z0-9._-]*==[^ ;\\]*\).*/\1/p' requirements.txt > "$work/constraints.txt"
+grep -E '^[A-Za-z0-9]' requirements.txt | sed 's/ *\\$//' > "$work/constraints.txt"
 uv pip install --quiet --system --python "$python" --constraint "$work/constraints.txt" \
   ./libs/wire ./libs/domain ./libs/aws ./libs/registry ./spark
 uv pip uninstall --quiet --system --python "$python" pyspark py4j
