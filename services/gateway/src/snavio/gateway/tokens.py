@@ -83,7 +83,8 @@ class Tokens:
                 raise Unauthenticated("The token is not signed in a way accepted here.")
         except jwt.ExpiredSignatureError:
             raise Unauthenticated("The token has expired.") from None
-        except jwt.PyJWTError:
+        except (jwt.PyJWTError, TypeError, ValueError):
+            # Also for a key of another kind than the algorithm the token names.
             raise Unauthenticated("The token is not valid.") from None
         return principal_of(claims)
 
