@@ -349,6 +349,7 @@ async def test_the_trace_of_the_handler_links_to_the_senders(monkeypatch):
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(spans))
     monkeypatch.setattr(tracing.trace, "get_tracer", provider.get_tracer)
+    monkeypatch.setattr(tracing.trace, "get_tracer_provider", lambda: provider)
     rig, inside = Rig(), []
 
     @rig.app.command("notify-user")

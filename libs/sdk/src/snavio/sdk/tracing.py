@@ -15,6 +15,7 @@ except ImportError:
     trace = _w3c = None
 
 _NAME = "snavio.sdk"
+_NOTHING = nullcontext()
 
 
 def outgoing_context() -> tuple[str | None, str | None]:
@@ -28,8 +29,9 @@ def outgoing_context() -> tuple[str | None, str | None]:
 
 def sending(target: str, name: str) -> AbstractContextManager[Any]:
     """A span around the sending of one command: what the command carries on."""
-    if trace is None:
-        return nullcontext()
+    if trace is None or isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
+        # Nobody set up tracing: no reason to pay for spans that go nowhere.
+        return _NOTHING
     return trace.get_tracer(_NAME).start_as_current_span(
         f"send {target}",
         kind=trace.SpanKind.PRODUCER,
