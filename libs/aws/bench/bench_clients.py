@@ -1,4 +1,4 @@
-# ruff: noqa: INP001 - a script
+
 """Client CPU for each hot call, aiobotocore against the lean client.
 
 Run by hand: `python libs/aws/bench/bench_clients.py [--uvloop]`. The endpoint is a process of its own that answers every
@@ -82,7 +82,7 @@ async def serve() -> None:
         )
         Canned.rendered[target.lower()] = head % len(body) + body
     server = await asyncio.get_running_loop().create_server(Canned, "127.0.0.1", 0)
-    print(server.sockets[0].getsockname()[1], flush=True)  # noqa: T201
+    print(server.sockets[0].getsockname()[1], flush=True)
     await asyncio.to_thread(sys.stdin.read)
 
 
@@ -134,12 +134,12 @@ async def measure(port: int) -> None:
             for name, call in calls(aws).items():
                 each = 2000 if lean else 200
                 rows.setdefault(name, []).append(await cost(call, rounds=5, each=each))
-    print(f"{'µs of client CPU a call':<26}{'aiobotocore':>12}{'lean':>8}{'ratio':>8}")  # noqa: T201
+    print(f"{'µs of client CPU a call':<26}{'aiobotocore':>12}{'lean':>8}{'ratio':>8}")
     for name, (boto, small) in rows.items():
-        print(f"{name:<26}{boto:>12.0f}{small:>8.0f}{boto / small:>7.1f}×")  # noqa: T201, RUF001
+        print(f"{name:<26}{boto:>12.0f}{small:>8.0f}{boto / small:>7.1f}×")
     three = ("receive 10", "send 10", "delete 10")
     boto, small = (sum(rows[name][column] for name in three) / 10 for column in (0, 1))
-    print(f"{'a message, all three':<26}{boto:>12.1f}{small:>8.1f}{boto / small:>7.1f}×")  # noqa: T201, RUF001
+    print(f"{'a message, all three':<26}{boto:>12.1f}{small:>8.1f}{boto / small:>7.1f}×")
 
 
 def main() -> None:

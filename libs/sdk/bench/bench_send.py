@@ -1,4 +1,4 @@
-# ruff: noqa: INP001, T201 - a script
+
 """`send` against bare PutEvents in batches of ten, side by side, on the same endpoint.
 
 Run by hand: `python libs/sdk/bench/bench_send.py [--embedded] [--commands N]`. By default the endpoint is a process of its
@@ -146,7 +146,7 @@ async def measure(endpoint: str, commands: int, rounds: int) -> None:
                 spent = (time.perf_counter() - wall, time.process_time() - cpu)
                 if number:  # the first round warms up
                     figures[name].append(spent)
-    print(f"{'':<16}{'commands/s':>12}{'µs CPU each':>13}{'wall, × bare':>14}{'CPU, × bare':>13}")  # noqa: RUF001
+    print(f"{'':<16}{'commands/s':>12}{'µs CPU each':>13}{'wall, × bare':>14}{'CPU, × bare':>13}")
     bare_wall, bare_cpu = (statistics.median(part) for part in zip(*figures["bare PutEvents"], strict=True))
     for name, spent in figures.items():
         wall, cpu = (statistics.median(part) for part in zip(*spent, strict=True))

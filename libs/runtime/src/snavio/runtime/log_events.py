@@ -34,7 +34,6 @@ class LogEvent(StrEnum):
 
     COMMAND = "command"
     """The one canonical line of a command."""
-    COMMAND_MISROUTED = "command.misrouted"
     OUTBOX_WRITE_FAILED = "outbox.write_failed"
     OUTBOX_PUBLISH_FAILED = "outbox.publish_failed"
     OUTBOX_ROW_UNREADABLE = "outbox.row_unreadable"

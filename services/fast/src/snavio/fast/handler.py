@@ -10,6 +10,7 @@ import msgspec
 from snavio.aws.errors import SnavioError
 from snavio.aws.ports import Queues
 from snavio.aws.values import Outgoing, Received
+from snavio.dispatch.command_log import log_command
 from snavio.dispatch.delivery import Delivery
 from snavio.dispatch.notices import Notices
 from snavio.dispatch.outbox_writer import OutboxWriter
@@ -22,6 +23,7 @@ from snavio.fast.state import WarmState
 from snavio.registry.keeper import Keeper
 from snavio.registry.uses import GrantUse, GrantUses
 from snavio.runtime import metrics
+from snavio.runtime.logs import Log
 from snavio.runtime.outcome import Dead, Done, Outcome, Retry
 from snavio.runtime.telemetry import Telemetry
 from snavio.wire.commands import Admitted, Escalated, EscalationReason, decode_admitted, encode
@@ -67,6 +69,7 @@ class FastHandler:
         feed: StatsFeed,
         mode: DispatchMode,
         clock: Callable[[], float],
+        log: Log,
         telemetry: Telemetry,
     ) -> None:
         self._queues = queues
@@ -80,6 +83,7 @@ class FastHandler:
         self._feed = feed
         self._mode = mode
         self._clock = clock
+        self._log = log
         self._telemetry = telemetry
 
     async def handle(self, batch: Sequence[Received]) -> Sequence[Outcome]:
@@ -147,6 +151,7 @@ class FastHandler:
             if unsent is None:
                 event = delivered_event(command, work.batch[index].id, path="fast", at=at, at_text=at_text)
                 work.events.append(event)
+                log_command(self._log, command, "delivered")
                 self._feed.tally.dispatched(
                     command.source, command.target, command.name, event.dispatch_latency_ms
                 )
@@ -176,6 +181,7 @@ class FastHandler:
                 continue
             message_id = work.batch[index].id
             work.events.append(escalated_event(command, message_id, escalate.reason, work.now))
+            log_command(self._log, command, "escalated", escalate.reason.value)
             self._telemetry.measure(metrics.ESCALATIONS, reason=escalate.reason.value)
             if escalate.strict:
                 self._state.escalated(command, message_id, work.now)

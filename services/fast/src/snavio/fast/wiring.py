@@ -53,6 +53,7 @@ def wire_on(aws: Aws, config: FastConfig, worker: Worker) -> None:
         feed=feed,
         mode=config.dispatch_mode,
         clock=now,
+        log=worker.log,
         telemetry=worker.telemetry,
     )
 

@@ -13,6 +13,8 @@ from snavio.domain.freshness import Phase
 from snavio.domain.screening import KeyReport, Passed, Refused, Screening, ScreeningPolicy, Unreadable, screen
 from snavio.registry.keeper import Keeper
 from snavio.runtime import metrics
+from snavio.runtime.log_events import LogEvent
+from snavio.runtime.logs import Log
 from snavio.runtime.outcome import Dead, Done, Outcome, Retry
 from snavio.runtime.telemetry import Telemetry
 from snavio.shield.key_reports import KeyReports
@@ -41,6 +43,7 @@ class ShieldHandler:
         policy: ScreeningPolicy,
         key_reports: KeyReports,
         clock: Callable[[], float],
+        log: Log,
         telemetry: Telemetry,
     ) -> None:
         self._queues = queues
@@ -50,6 +53,7 @@ class ShieldHandler:
         self._policy = policy
         self._key_reports = key_reports
         self._clock = clock
+        self._log = log
         self._telemetry = telemetry
 
     async def handle(self, batch: Sequence[Received]) -> Sequence[Outcome]:
@@ -117,12 +121,26 @@ class ShieldHandler:
                 return _DONE
             case Refused():
                 self._count_refusal(one.reason.value)
+                self._log_refusal(message, one)
                 events.append(self._refusal_event(message, one, now))
                 return _DONE
             case Unreadable():
                 self._count_refusal(one.reason.value)
                 events.append(unreadable_event(one, message.id, now))
                 return Dead(f"{one.reason}: {one.detail}")
+
+    def _log_refusal(self, message: Received, refused: Refused) -> None:
+        facts = refused.facts
+        self._log.info(
+            LogEvent.COMMAND,
+            message_id=message.id,
+            command_id=facts.command_id,
+            source=facts.source,
+            target=facts.target,
+            command=facts.name,
+            outcome="invalid",
+            reason=refused.reason.value,
+        )
 
     def _refusal_event(self, message: Received, refused: Refused, now: float) -> Event:
         tenant = tenant_of(refused.facts.source or "")

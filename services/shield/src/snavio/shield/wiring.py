@@ -28,6 +28,7 @@ def wire_on(aws: Aws, config: ShieldConfig, worker: Worker) -> None:
         policy=config.policy,
         key_reports=KeyReports(every_seconds=config.key_report_seconds),
         clock=worker.now,
+        log=worker.log,
         telemetry=worker.telemetry,
     )
     worker.consume(

@@ -13,6 +13,7 @@ import msgspec
 from snavio.aws.errors import SnavioError
 from snavio.aws.ports import Queues
 from snavio.aws.values import Outgoing, Received
+from snavio.dispatch.command_log import log_command
 from snavio.dispatch.outbox_writer import OutboxWriter
 from snavio.dispatch.reports import delivered_event, failed_event, over_limit_event
 from snavio.dispatch.stats_feed import StatsFeed
@@ -174,6 +175,7 @@ class SlowHandler:
         command, message_id, now = case.command, case.message.id, self._clock()
         if case.refusal is not None:
             self._count_refusal(case, case.refusal)
+            log_command(self._log, command, "failed", case.refusal.reason.value)
             events.append(failed_event(command, message_id, case.refusal, now))
             return
         at = case.sent_at or now
@@ -186,6 +188,7 @@ class SlowHandler:
             possible_duplicate=case.claim is not None and case.claim.possible_duplicate,
         )
         events.append(delivered)
+        log_command(self._log, command, "delivered")
         self._feed.tally.dispatched(command.source, *case.pair, delivered.dispatch_latency_ms)
         self._telemetry.measure(metrics.COMMANDS, service="slow", outcome="delivered", reason="")
         if case.shadowed_ms is not None:
@@ -200,12 +203,6 @@ class SlowHandler:
         match reason:
             case FailedReason.ROUTE_MISSING:
                 measure(metrics.MISROUTES, path="slow")
-                self._log.info(
-                    LogEvent.COMMAND_MISROUTED,
-                    source=case.command.source,
-                    target=case.command.target,
-                    command=case.command.name,
-                )
             case FailedReason.ACL_DENY:
                 measure(metrics.ACL_DENIALS, path="slow")
             case FailedReason.RATE_LIMIT_EXCEEDED:
