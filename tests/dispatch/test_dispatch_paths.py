@@ -392,3 +392,16 @@ async def test_repeated_bans_become_a_ban_everywhere_and_saturation_a_hard_rejec
     assert all(
         event.source_share > 0.8 and event.dispatch_volume > 0 and event.retry_after_ms > 0 for event in hard
     )
+
+
+async def test_every_hop_is_traced_back_to_the_producer():
+    world = World()
+    await ready(world)
+    workers = await pipeline(world)
+    trace = "a" * 32
+    await world.send(SOURCE, TARGET, NAME, traceparent=f"00-{trace}-{'b' * 16}-01")
+    await world.pump(*workers)
+    sends = [span for span in world.telemetry.spans if span.name.startswith("send ")]
+    assert [span.name for span in sends] == ["send snavio-fast", f"send target-{TARGET}-{NAME}"]
+    assert all(link.trace_id == trace for span in sends for link in span.links)
+    assert all(span.links for span in sends)

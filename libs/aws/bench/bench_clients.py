@@ -1,4 +1,3 @@
-
 """Client CPU for each hot call, aiobotocore against the lean client.
 
 Run by hand: `python libs/aws/bench/bench_clients.py [--uvloop]`. The endpoint is a process of its own that answers every

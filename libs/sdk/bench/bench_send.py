@@ -1,4 +1,3 @@
-
 """`send` against bare PutEvents in batches of ten, side by side, on the same endpoint.
 
 Run by hand: `python libs/sdk/bench/bench_send.py [--embedded] [--commands N]`. By default the endpoint is a process of its

@@ -14,6 +14,8 @@ import msgspec
 from snavio.aws.errors import NotFound, Permanent, SnavioError, Transient
 from snavio.aws.ports import MAX_BATCH, Queues
 from snavio.aws.values import Fault, Outgoing
+from snavio.dispatch.tracing import send_span
+from snavio.runtime.telemetry import SILENT, Telemetry
 
 _MOST_DESTINATIONS = 100_000
 
@@ -53,10 +55,18 @@ class _Destination:
 class Delivery:
     """Sends messages to target queues."""
 
-    def __init__(self, queues: Queues, policy: DeliveryPolicy, *, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        queues: Queues,
+        policy: DeliveryPolicy,
+        *,
+        clock: Callable[[], float],
+        telemetry: Telemetry = SILENT,
+    ) -> None:
         self._queues = queues
         self._policy = policy
         self._clock = clock
+        self._telemetry = telemetry
         self._destinations: dict[str, _Destination] = {}
 
     def url_of(self, queue_arn: str) -> str:
@@ -85,7 +95,10 @@ class Delivery:
 
     async def _send_batch(self, queue: str, messages: Sequence[Outgoing]) -> list[Unsent | None]:
         try:
-            with anyio.fail_after(self._policy.timeout_seconds):
+            with (
+                send_span(self._telemetry, queue, list(messages)),
+                anyio.fail_after(self._policy.timeout_seconds),
+            ):
                 faults = await self._queues.send(queue, messages)
         except TimeoutError:
             return [Unsent("no answer in time", permanent=False, uncertain=True)] * len(messages)

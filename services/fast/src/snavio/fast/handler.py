@@ -17,6 +17,7 @@ from snavio.dispatch.outbox_writer import OutboxWriter
 from snavio.dispatch.reports import ban_events, delivered_event, duplicate_event, escalated_event
 from snavio.dispatch.stats_feed import StatsFeed
 from snavio.dispatch.targets import target_message
+from snavio.dispatch.tracing import send_span
 from snavio.domain.models import DispatchMode, Route
 from snavio.domain.warm import Deliver, DropRepeat, Escalate, decide_warm
 from snavio.fast.state import WarmState
@@ -170,7 +171,8 @@ class FastHandler:
             self._escalation(command, escalate, work.now) for _, command, escalate in work.escalations
         ]
         try:
-            answers = await self._queues.send(self._slow_queue, messages)
+            with send_span(self._telemetry, self._slow_queue, messages):
+                answers = await self._queues.send(self._slow_queue, messages)
         except SnavioError as error:
             for index, _, _ in work.escalations:
                 work.outcomes[index] = Retry(f"could not be escalated: {error}")

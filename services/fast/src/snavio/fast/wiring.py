@@ -47,7 +47,7 @@ def wire_on(aws: Aws, config: FastConfig, worker: Worker) -> None:
         keeper=base.keeper,
         state=WarmState(leases, windows, SeenIds(remember_seconds=config.seen_seconds, most=config.seen_ids)),
         uses=uses,
-        delivery=Delivery(aws.queues, config.delivery_policy, clock=now),
+        delivery=Delivery(aws.queues, config.delivery_policy, clock=now, telemetry=worker.telemetry),
         outbox=base.outbox,
         notices=base.notices,
         feed=feed,

@@ -9,6 +9,7 @@ from snavio.aws.ports import Queues
 from snavio.aws.values import Outgoing, Received
 from snavio.dispatch.outbox_writer import OutboxWriter
 from snavio.dispatch.reports import invalid_event, key_event, skew_event, unreadable_event
+from snavio.dispatch.tracing import send_span
 from snavio.domain.freshness import Phase
 from snavio.domain.screening import KeyReport, Passed, Refused, Screening, ScreeningPolicy, Unreadable, screen
 from snavio.registry.keeper import Keeper
@@ -100,7 +101,8 @@ class ShieldHandler:
             return faults
         messages = [internal_message(one.command) for one in screened if isinstance(one, Passed)]
         try:
-            answers = await self._queues.send(self._fast_queue, messages)
+            with send_span(self._telemetry, self._fast_queue, messages):
+                answers = await self._queues.send(self._fast_queue, messages)
         except SnavioError as error:
             for index in passed:
                 faults[index] = f"could not be passed on: {error}"

@@ -53,7 +53,7 @@ def wire_on(aws: Aws, config: SlowConfig, worker: Worker) -> None:
         claims=Claims(claim_store, clock=now, telemetry=worker.telemetry),
         limits=Limits(limit_store, keeper, windows, clock=now),
         sending=Sending(
-            Delivery(aws.queues, config.delivery_policy, clock=now),
+            Delivery(aws.queues, config.delivery_policy, clock=now, telemetry=worker.telemetry),
             aws.objects,
             names.bucket,
             uses,
