@@ -11,6 +11,7 @@ import pytest
 NEVER_IMPORTED = {
     ("embedded", "cryptography"): "MiniStack signs with asymmetric keys only when it is installed",
     ("embedded", "ministack"): "imported by name, once its settings are in the environment",
+    ("gateway", "httptools"): "uvicorn parses HTTP with it, by name",
 }
 
 
