@@ -12,6 +12,8 @@ from snavio.dispatch.limit_store import LimitStore, limit_key, pair_name
 from snavio.domain.bucket import microseconds
 from snavio.domain.lease import Demand, Lease, LeasePolicy, lease_size
 from snavio.domain.models import RateLimit, Route
+from snavio.runtime import metrics
+from snavio.runtime.telemetry import SILENT, Telemetry
 
 _IDLE_SECONDS = 60.0
 _PAUSE_SECONDS = 0.05
@@ -49,7 +51,13 @@ class LeaseBook:
     """Units held for each (target, command). `take` never waits and never asks anyone."""
 
     def __init__(
-        self, limits: LimitStore, policy: LeasePolicy, *, prefetchers: int, clock: Callable[[], float]
+        self,
+        limits: LimitStore,
+        policy: LeasePolicy,
+        *,
+        prefetchers: int,
+        clock: Callable[[], float],
+        telemetry: Telemetry = SILENT,
     ) -> None:
         self._limits = limits
         self._policy = policy
@@ -57,8 +65,7 @@ class LeaseBook:
         self._clock = clock
         self._lines: dict[str, _Line] = {}
         self._wake = anyio.Event()
-        self.prefetched = 0
-        self.refused = 0
+        self._telemetry = telemetry
 
     def take(self, route: Route, now: float) -> bool:
         """Spend a unit, if one is held; ask for more when few are left."""
@@ -118,18 +125,18 @@ class LeaseBook:
             reservation = await self._limits.reserve(line.name, line.limit, size)
         except SnavioError:
             line.not_before = now + 1.0
-            self.refused += 1
+            self._telemetry.measure(metrics.LEASES, outcome="failed")
             return
         line.room = reservation.room
         line.wanted = False
         if reservation.units == 0:
             line.not_before = now + reservation.retry_after_ms / 1000
-            self.refused += 1
+            self._telemetry.measure(metrics.LEASES, outcome="exhausted")
             return
         until_us = microseconds(now + self._policy.seconds)
         line.leases.append(Lease(bucket, reservation.start, reservation.units, until_us=until_us))
         line.size = reservation.units
-        self.prefetched += reservation.units
+        self._telemetry.measure(metrics.LEASES, outcome="granted")
 
     def _forget_idle(self, now: float) -> None:
         idle = [key for key, line in self._lines.items() if now - line.asked_at > _IDLE_SECONDS]

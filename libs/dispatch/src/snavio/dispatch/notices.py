@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 
 from snavio.aws.errors import SnavioError
 from snavio.dispatch.outbox_writer import OutboxWriter
@@ -12,13 +13,13 @@ _AT_ONCE = 100
 
 
 class Notices:
-    """Events waiting to be recorded; bounded, and what does not fit is counted."""
+    """Events waiting to be recorded; bounded, and whoever is given is told how many did not fit."""
 
-    def __init__(self, outbox: OutboxWriter, *, most: int = 100_000) -> None:
+    def __init__(self, outbox: OutboxWriter, *, on_lost: Callable[[int], None], most: int = 100_000) -> None:
         self._outbox = outbox
+        self._on_lost = on_lost
         self._most = most
         self._waiting: deque[Event] = deque()
-        self.lost = 0
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -27,7 +28,8 @@ class Notices:
         """Record these as soon as possible."""
         room = self._most - len(self._waiting)
         self._waiting.extend(events[:room])
-        self.lost += max(0, len(events) - room)
+        if len(events) > room:
+            self._on_lost(len(events) - room)
 
     async def flush(self) -> None:
         """Record what is waiting; what cannot be recorded now goes on waiting. Raises what the outbox raised."""

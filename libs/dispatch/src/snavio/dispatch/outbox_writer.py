@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import anyio
 import msgspec
 
-from snavio.aws.errors import Transient
+from snavio.aws.errors import SnavioError, Transient
 from snavio.aws.ports import MAX_BATCH_WRITE, Tables
 from snavio.aws.values import Item
 from snavio.wire.events import Event
@@ -83,7 +83,7 @@ class OutboxWriter:
             async with anyio.create_task_group() as group:
                 for chunk in chunks:
                     group.start_soon(self._write_chunk, chunk)
-        except* Transient as failures:
+        except* SnavioError as failures:
             raise failures.exceptions[0] from None
 
     async def _write_chunk(self, chunk: list[Item]) -> None:

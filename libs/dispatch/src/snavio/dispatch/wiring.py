@@ -12,6 +12,7 @@ from snavio.dispatch.notices import Notices
 from snavio.dispatch.outbox_writer import OutboxWriter
 from snavio.registry.keeper import Keeper
 from snavio.registry.sealing import Sealer
+from snavio.runtime.log_events import LogEvent
 from snavio.runtime.worker import Worker
 from snavio.wire.names import Names
 
@@ -55,7 +56,9 @@ def wire_base(aws: Aws, config: DispatchConfig, worker: Worker, *, with_keys: bo
     outbox = OutboxWriter(
         aws.tables, names.outbox, clock=worker.now, retention_seconds=config.outbox_retention_seconds
     )
-    notices = Notices(outbox)
+    notices = Notices(
+        outbox, on_lost=lambda count: worker.log.error(LogEvent.OUTBOX_WRITE_FAILED, lost_events=count)
+    )
     report_usage = observer.report_usage(lambda: keeper.registry)
 
     async def refresh() -> None:

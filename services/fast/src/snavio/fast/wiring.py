@@ -28,7 +28,9 @@ def wire_on(aws: Aws, config: FastConfig, worker: Worker) -> None:
     base = wire_base(aws, config, worker)
     names, now = base.names, worker.now
     limits = LimitStore(aws.tables, names.limits, clock=now, tolerance_seconds=config.clock_tolerance_seconds)
-    leases = LeaseBook(limits, config.lease_policy, prefetchers=config.prefetchers, clock=now)
+    leases = LeaseBook(
+        limits, config.lease_policy, prefetchers=config.prefetchers, clock=now, telemetry=worker.telemetry
+    )
     windows = FairnessWindows(worker.worker_id)
     uses = GrantUses()
     feed = StatsFeed(
