@@ -11,6 +11,13 @@ import pytest
 
 from snavio.spark.session import open_session
 
+QUICK = {
+    "spark.sql.shuffle.partitions": "2",
+    # Frames this small are done before anything compiled for them would pay.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.codegen.wholeStage": "false",
+}
+
 
 class _ClosedWhenCollected(socket.socket):
     """PySpark leaves its result sockets to the garbage collector, which under `-W error` would be a failure."""
@@ -26,12 +33,12 @@ def spark():
     os.environ.setdefault("AWS_ACCESS_KEY_ID", "test")
     os.environ.setdefault("AWS_SECRET_ACCESS_KEY", "test")
     os.environ.setdefault("AWS_DEFAULT_REGION", "us-east-1")
-    quick = {
-        "spark.sql.shuffle.partitions": "2",
-        # Frames this small are done before the second compiler has warmed up.
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-        "spark.sql.execution.arrow.pyspark.enabled": "true",
-    }
-    session = open_session("snavio-tests", master="local[2]", memory="1g", more=quick)
+    session = open_session("snavio-tests", master="local[2]", memory="1g", more=QUICK)
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def quick():
+    """Settings for another session like this one, in another process."""
+    return QUICK

@@ -19,7 +19,7 @@ from snavio.wire.stats import DISPATCHED
 
 MIDNIGHT = 1_763_424_000  # 2025-11-18T00:00:00Z
 DAY = 86_400
-pytestmark = pytest.mark.timeout(240)
+pytestmark = pytest.mark.timeout(600)
 
 
 def rows_of(spark, rows):
