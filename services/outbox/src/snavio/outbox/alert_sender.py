@@ -140,10 +140,12 @@ class AlertSender:
         await self._log_book.raise_alert(burst, tell, alert, deliveries, now)
 
     async def _start_due(self, deliveries: anyio.abc.TaskGroup) -> None:
+        # What is under way now may be over before the answer comes, which then still shows it as due.
+        under_way = set(self._under_way)
         for raised in await self._log_book.due(self._now()):
             tenant = raised.pk
             if (
-                raised.sk in self._under_way
+                raised.sk in under_way
                 or len(self._under_way) >= self._settings.alerts_at_once
                 or self._by_tenant[tenant] >= self._settings.alerts_per_tenant
             ):
