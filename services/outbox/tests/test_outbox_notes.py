@@ -11,6 +11,7 @@ from snavio.aws.errors import Transient
 from snavio.aws.memory.tables import MemoryTables
 from snavio.aws.memory.vault import MemoryVault
 from snavio.outbox.alert_choices import AlertChoices
+from snavio.outbox.alert_sender import AlertSender, SenderSettings
 from snavio.outbox.carrier import Carrier
 from snavio.outbox.notebook import Notebook
 from snavio.outbox.values import Fate, StoredRow
@@ -19,7 +20,8 @@ from snavio.runtime.testing import virtual_now, virtual_time
 from snavio.telemetry.alert_log import AlertLog
 from snavio.telemetry.alert_store import AlertStore
 from snavio.telemetry.bursts import ANY_TARGET, BurstSettings
-from snavio.telemetry.channels import AlertSettings, Dashboard
+from snavio.telemetry.channels import AlertSettings, Dashboard, Webhook
+from snavio.telemetry.deliveries import DeliverySettings
 from snavio.wire.names import Names
 
 INVALID, FAILED, DELIVERED = "snavio.command.invalid", "snavio.command.failed", "snavio.command.delivered"
@@ -40,7 +42,7 @@ class Bench:
         self.tables = FailingTables(virtual_now)
         self.tables.create(names.alerts, key=["pk", "sk"])
         self.tables.create(names.control, key=["pk", "sk"])
-        self.store = AlertStore(self.tables, MemoryVault(), names)
+        self.store = AlertStore(self.tables, MemoryVault(names.secrets_key), names)
         log = recording_log([])
         self.log_book = AlertLog(self.tables, names.alerts)
         self.notebook = Notebook(
@@ -107,6 +109,44 @@ async def test_a_row_that_stays_is_marked_so_that_its_alert_is_not_raised_again(
     assert sorted(bench.settled) == ["1", "2", "3", "4"]
     (burst,) = await bench.log_book.bursts()
     assert burst.count == 1
+
+
+class Exploding:
+    async def send(self, alert, channel):
+        raise RuntimeError("nobody thought of this")
+
+
+@virtual_time
+async def test_whatever_a_channel_does_is_recorded_and_ends_nothing_and_a_burst_is_told_by_one_worker_only():
+    bench = Bench()
+    await bench.store.choose("acme", AlertSettings({INVALID: (Webhook("https://hooks.example/"),)}))
+    async with bench.running():
+        bench.carry(1)
+        await anyio.sleep(10)
+    senders = [
+        AlertSender(
+            bench.log_book,
+            bench.notebook._choices,
+            Exploding(),
+            Exploding(),
+            None,
+            now=virtual_now,
+            log=recording_log([]),
+            settings=SenderSettings(deliveries=DeliverySettings(attempts=2)),
+        )
+        for _ in range(2)
+    ]
+    async with anyio.create_task_group() as both:
+        for sender in senders:
+            both.start_soon(sender.raise_due)
+    for _ in range(3):
+        await senders[0].deliver_due()
+        await anyio.sleep(60)
+    (raised,) = await bench.log_book.raised("acme")
+    (delivery,) = raised.deliveries
+    assert [attempt.detail for attempt in delivery.attempts] == ["unexpected: RuntimeError"] * 2
+    assert raised.flagged
+    assert [flag["reason"] for flag in await bench.log_book.flags()] == ["no channel took it"]
 
 
 @virtual_time

@@ -36,6 +36,7 @@ from snavio.telemetry.deliveries import (
     DeliveryState,
     Result,
     Sent,
+    TryAgain,
     attempted,
     next_due,
     reached_somebody,
@@ -180,7 +181,11 @@ class AlertSender:
                 del self._by_tenant[raised.pk]
 
     async def _attempt(self, alert: Alert, delivery: Delivery) -> Delivery:
-        result = await self._send(alert, delivery.channel)
+        try:
+            result = await self._send(alert, delivery.channel)
+        except Exception as error:  # noqa: BLE001 - where a channel leads is a tenant's choice: it must not end a worker
+            self._log.error(LogEvent.ALERT_FAILED, error=error, tenant=alert.tenant, alert=alert.alert_id)
+            result = TryAgain(f"unexpected: {type(error).__name__}")
         kind = str(delivery.channel.__struct_config__.tag)
         after = attempted(
             delivery, result, now=self._now(), roll=self._roll(), settings=self._settings.deliveries
