@@ -62,7 +62,7 @@ class Bench:
         )
         self.lanes = Lanes(
             self.topics,
-            lambda parcels: self.lanes.finish(parcels, Fate.DELIVERED),
+            self.remove,
             self.failures,
             log=self.log,
             settings=LaneSettings(**settings),
@@ -70,7 +70,10 @@ class Bench:
             now=virtual_now,
             roll=lambda: 1.0,
         )
-        self.fates = {}
+        self.fates, self.removed = {}, []
+
+    async def remove(self, keys):
+        self.removed += keys
 
     def offer(self, row, **options):
         key = (row.tenant, row.sk)
@@ -121,6 +124,7 @@ async def test_what_failed_in_a_batch_is_tried_again_alone_and_the_rest_is_not_r
         (1.6, "acme", ["0001"]),
     ]
     assert {fate for fate, _ in bench.fates.values()} == {Fate.DELIVERED}
+    assert [sk for _, sk in bench.removed] == ["0000", "0002", "0001"]
 
 
 @virtual_time

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import zlib
+from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
 import msgspec
@@ -96,7 +97,8 @@ class AlertLog:
         """Every burst under way."""
         found: list[Burst] = []
         for bucket in range(_BUCKETS):
-            found += [_burst(item) for item in await self._partition(f"burst#{bucket}")]
+            items = await self._partition(f"burst#{bucket}")
+            found += [burst for item in items if (burst := _burst(item)) is not None]
         return found
 
     async def raise_alert(
@@ -151,7 +153,8 @@ class AlertLog:
             kept = await self._tables.get(self._table, key)
             if kept is None:
                 await self._tables.delete(self._table, {"pk": "pending", "sk": cast("str", item["sk"])})
-            else:
+                continue
+            with suppress(msgspec.ValidationError):  # one that cannot be read must not keep back the others
                 found.append(msgspec.convert(kept, RaisedAlert))
         return found
 
@@ -229,5 +232,9 @@ def _flat(burst: Burst) -> Item:
     return item
 
 
-def _burst(item: Item) -> Burst:
-    return msgspec.convert({**item, "key": msgspec.convert(item, BurstKey)}, Burst)
+def _burst(item: Item) -> Burst | None:
+    """A burst; None for what is not one, which must not keep the others from being told."""
+    try:
+        return msgspec.convert({**item, "key": msgspec.convert(item, BurstKey)}, Burst)
+    except msgspec.ValidationError:
+        return None

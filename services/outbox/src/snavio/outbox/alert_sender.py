@@ -36,6 +36,7 @@ from snavio.telemetry.deliveries import (
     DeliveryState,
     Result,
     Sent,
+    TryAgain,
     attempted,
     next_due,
     reached_somebody,
@@ -140,10 +141,12 @@ class AlertSender:
         await self._log_book.raise_alert(burst, tell, alert, deliveries, now)
 
     async def _start_due(self, deliveries: anyio.abc.TaskGroup) -> None:
+        # What is under way now may be over before the answer comes, which then still shows it as due.
+        under_way = set(self._under_way)
         for raised in await self._log_book.due(self._now()):
             tenant = raised.pk
             if (
-                raised.sk in self._under_way
+                raised.sk in under_way
                 or len(self._under_way) >= self._settings.alerts_at_once
                 or self._by_tenant[tenant] >= self._settings.alerts_per_tenant
             ):
@@ -178,7 +181,11 @@ class AlertSender:
                 del self._by_tenant[raised.pk]
 
     async def _attempt(self, alert: Alert, delivery: Delivery) -> Delivery:
-        result = await self._send(alert, delivery.channel)
+        try:
+            result = await self._send(alert, delivery.channel)
+        except Exception as error:  # noqa: BLE001 - where a channel leads is a tenant's choice: it must not end a worker
+            self._log.error(LogEvent.ALERT_FAILED, error=error, tenant=alert.tenant, alert=alert.alert_id)
+            result = TryAgain(f"unexpected: {type(error).__name__}")
         kind = str(delivery.channel.__struct_config__.tag)
         after = attempted(
             delivery, result, now=self._now(), roll=self._roll(), settings=self._settings.deliveries

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
 import anyio
@@ -55,9 +55,9 @@ class LaneSettings(msgspec.Struct, frozen=True, kw_only=True):
     rows_per_tenant: int = 2_000
     """Rows one tenant may have in hand; more are left for the sweeper."""
     sends_per_tenant: int = 4
-    sends: int = 32
+    sends: int = 16
     """Calls under way for topics that work."""
-    ailing_sends: int = 8
+    ailing_sends: int = 4
     """Calls under way for topics that last failed."""
     call_seconds: float = 10.0
     attempts: int = 5
@@ -84,12 +84,16 @@ class _Trouble(msgspec.Struct):
 
 
 class Lanes:
-    """Publishes rows. `deliver` takes over what was published; it removes the row and then tells."""
+    """Publishes rows, and removes what was published before anything else is sent in its place.
+
+    So what a worker can have published without having removed it, and would be repeated if it died, is what its slots
+    hold.
+    """
 
     def __init__(
         self,
         topics: Topics,
-        deliver: Callable[[Sequence[Parcel]], None],
+        remove: Callable[[Sequence[RowKey]], Awaitable[None]],
         failures: Failures,
         *,
         log: Log,
@@ -99,7 +103,7 @@ class Lanes:
         roll: Callable[[], float] = random.random,
     ) -> None:
         self._topics = topics
-        self._deliver = deliver
+        self._remove = remove
         self._failures = failures
         self._log = log
         self._settings = settings or LaneSettings()
@@ -175,7 +179,7 @@ class Lanes:
             lane.bell.ring()
         await self.below(1)
 
-    def finish(self, parcels: Sequence[Parcel], fate: Fate) -> None:
+    def _finish(self, parcels: Sequence[Parcel], fate: Fate) -> None:
         """Tell what became of parcels; they are no longer in hand."""
         for parcel in parcels:
             held = self._in_hand[parcel.row.tenant]
@@ -206,7 +210,7 @@ class Lanes:
         unwanted = [parcel for parcel in lane.waiting if not parcel.wanted()]
         if unwanted:
             lane.waiting = deque(parcel for parcel in lane.waiting if parcel.wanted())
-            self.finish(unwanted, Fate.LEFT)
+            self._finish(unwanted, Fate.LEFT)
 
     def _lane_width(self, tenant: str) -> int:
         return 1 if tenant in self._trouble else self._settings.sends_per_tenant
@@ -226,7 +230,7 @@ class Lanes:
                 if attempt < self._settings.attempts:
                     await anyio.sleep(self._pause(attempt))
             self._failures.note(tenant, "unavailable", len(batch))
-            self.finish(batch, Fate.LEFT)
+            self._finish(batch, Fate.LEFT)
         finally:
             lane.sending -= 1
             lane.bell.ring()
@@ -254,7 +258,9 @@ class Lanes:
             ailing = tenant in self._trouble
             async with self._ailing_sends if ailing else self._sends:
                 if ailing or tenant not in self._trouble:
-                    return await self._publish(tenant, batch)
+                    answers = await self._publish(tenant, batch)
+                    await self._clear(batch, answers)
+                    return answers
             # It began to fail while this one waited for a slot: those are for topics that work.
 
     async def _publish(self, tenant: str, batch: list[Parcel]) -> Sequence[Fault | None] | None:
@@ -271,22 +277,27 @@ class Lanes:
             self._shut(tenant, batch, error)
             return None
 
+    async def _clear(self, batch: list[Parcel], answers: Sequence[Fault | None] | None) -> None:
+        """Remove what was published."""
+        delivered = [parcel for parcel, fault in zip(batch, answers or (), strict=False) if fault is None]
+        if not delivered:
+            return
+        self._telemetry.measure(metrics.OUTBOX_PUBLISHED, len(delivered))
+        if self._telemetry.measuring:
+            now_ms = self._now() * 1000
+            for parcel in delivered:
+                self._telemetry.measure(metrics.OUTBOX_LAG, max(0.0, now_ms - parcel.row.written_at))
+        await self._remove([parcel.row.key for parcel in delivered])
+        self._finish(delivered, Fate.DELIVERED)
+
     def _sort_out(self, tenant: str, batch: list[Parcel], answers: Sequence[Fault | None]) -> None:
-        delivered = [parcel for parcel, fault in zip(batch, answers, strict=True) if fault is None]
-        if delivered:
-            self._telemetry.measure(metrics.OUTBOX_PUBLISHED, len(delivered))
-            if self._telemetry.measuring:
-                now_ms = self._now() * 1000
-                for parcel in delivered:
-                    self._telemetry.measure(metrics.OUTBOX_LAG, max(0.0, now_ms - parcel.row.written_at))
-            self._deliver(delivered)
         for parcel, fault in zip(batch, answers, strict=True):
             if isinstance(fault, Permanent):
                 self._failures.note(tenant, fault.code or "refused", 1)
                 self._log.warning(
                     LogEvent.OUTBOX_PUBLISH_FAILED, error=fault, tenant=tenant, event_id=parcel.row.sk
                 )
-                self.finish([parcel], Fate.REFUSED)
+                self._finish([parcel], Fate.REFUSED)
 
     def _shut(self, tenant: str, batch: list[Parcel], error: Permanent) -> None:
         """The topic cannot be published to: leave everything, and leave it alone for longer each time."""
@@ -302,4 +313,4 @@ class Lanes:
         lane.waiting.clear()
         self._failures.note(tenant, error.code or "refused", len(left))
         self._log.warning(LogEvent.OUTBOX_PUBLISH_FAILED, error=error, tenant=tenant, rows=len(left))
-        self.finish(left, Fate.LEFT)
+        self._finish(left, Fate.LEFT)

@@ -78,7 +78,9 @@ class Webhooks:
             return TryAgain(f"the signing secret could not be read: {type(error).__name__}")
         except TimeoutError:
             return TryAgain("no answer in time")
-        except (aiohttp.ClientError, OSError, ValueError) as error:
+        except ValueError:
+            return GiveUp("the webhook's URL cannot be used")
+        except (aiohttp.ClientError, OSError) as error:
             return TryAgain(f"no connection: {type(error).__name__}")
 
     def _headers(self, alert: Alert, content: bytes, secret: bytes) -> dict[str, str]:

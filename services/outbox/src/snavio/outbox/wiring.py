@@ -14,14 +14,13 @@ from snavio.outbox.boto.topics import SnsTopics
 from snavio.outbox.carrier import Carrier
 from snavio.outbox.failures import Failures
 from snavio.outbox.intake import StreamIntake
-from snavio.outbox.lanes import Lanes, Parcel
+from snavio.outbox.lanes import Lanes
 from snavio.outbox.leader import Leadership
 from snavio.outbox.mail import Mails
 from snavio.outbox.notebook import Notebook
 from snavio.outbox.remover import Remover
 from snavio.outbox.shard_leases import ShardLeases
 from snavio.outbox.sweeper import Sweeper
-from snavio.outbox.values import Fate
 from snavio.outbox.watching import Watching
 from snavio.outbox.webhook import Webhooks
 from snavio.telemetry.alert_log import AlertLog
@@ -31,8 +30,6 @@ from snavio.telemetry.queue_watch import QueueWatch
 from snavio.wire.names import Names
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from snavio.outbox.config import OutboxConfig
     from snavio.outbox.ports import Rows
     from snavio.runtime.worker import Worker
@@ -107,14 +104,9 @@ def _wire_publishing(config: OutboxConfig, worker: Worker, aws: Aws, names: Name
         every_seconds=config.report_seconds,
         retention_seconds=config.retention_seconds,
     )
-
-    def finished(parcels: Sequence[Parcel]) -> None:
-        lanes.finish(parcels, Fate.DELIVERED)
-
-    remover = Remover(rows, finished, log=worker.log, telemetry=worker.telemetry)
     lanes = Lanes(
         SnsTopics(aws.client, names),
-        remover.add,
+        Remover(rows, log=worker.log, telemetry=worker.telemetry).remove,
         failures,
         log=worker.log,
         settings=config.lanes,
@@ -123,7 +115,6 @@ def _wire_publishing(config: OutboxConfig, worker: Worker, aws: Aws, names: Name
         roll=worker.roll,
     )
     worker.background("lanes", lanes.run)
-    worker.background("removals", remover.run)
     worker.every(_REPORT_SECONDS, failures.report, name="report-failures")
     worker.on_flush("report-failures", failures.report)
     return lanes
