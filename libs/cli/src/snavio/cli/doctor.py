@@ -56,10 +56,15 @@ _MARKS = {Verdict.GOOD: ("✓", "green"), Verdict.WARNING: ("!", "yellow"), Verd
 )
 @as_json
 def doctor(*, prefix: str, json: bool) -> None:
-    """Check an installation and say what is wrong with it.
+    r"""Check an installation and say what is wrong with it.
 
     Looks at the gateway and its clock, at every resource of the platform, at dead letters, at the emit role of every
     tenant and at the health of every route. Changes nothing. The exit code is 1 when something is wrong.
+
+    \b
+    Examples:
+      snavio doctor
+      snavio doctor --json
     """
     findings = asyncio.run(_examine(gateway(), prefix, None if json else _show))
     if json:

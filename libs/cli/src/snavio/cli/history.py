@@ -13,7 +13,13 @@ _LIMIT = click.IntRange(1, 500)
 
 @click.group()
 def changelog() -> None:
-    """See what was changed, and undo it."""
+    r"""See what was changed, and undo it.
+
+    \b
+    Examples:
+      snavio changelog list --kind route
+      snavio changelog rollback 17
+    """
 
 
 @changelog.command("list")

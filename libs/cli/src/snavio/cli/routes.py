@@ -23,7 +23,14 @@ _MARKS = {True: ("✓", "green"), False: ("✗", "red"), None: ("?", "yellow")}
 
 @click.group()
 def route() -> None:
-    """Say where commands go."""
+    r"""Say where commands go.
+
+    \b
+    Examples:
+      snavio route set discord-bot notify-user --queue arn:aws:sqs:us-east-1:123456789012:bot
+      snavio route list
+      snavio route health discord-bot notify-user
+    """
 
 
 @route.command("set")
@@ -152,7 +159,13 @@ def remove_route(*, target: str, command: str, json: bool) -> None:
 
 @click.group()
 def acl() -> None:
-    """Say who may send which command."""
+    r"""Say who may send which command.
+
+    \b
+    Examples:
+      snavio acl allow acme/billing discord-bot notify-user
+      snavio acl list discord-bot notify-user
+    """
 
 
 @acl.command("allow")

@@ -14,7 +14,12 @@ from snavio.cli.tables import say, show, show_one
 
 @click.group()
 def quota() -> None:
-    """Limit one source for one command."""
+    r"""Limit one source for one command.
+
+    \b
+    Examples:
+      snavio quota set acme/billing discord-bot notify-user 10/s
+    """
 
 
 @quota.command("set")
@@ -63,7 +68,13 @@ def list_quotas(*, source: str, json: bool) -> None:
 
 @click.group()
 def ban() -> None:
-    """Shut sources out."""
+    r"""Shut sources out.
+
+    \b
+    Examples:
+      snavio ban set acme/billing --for 15m --reason "runaway loop"
+      snavio ban list
+    """
 
 
 @ban.command("set")
@@ -125,7 +136,12 @@ def list_bans(*, json: bool) -> None:
 
 @click.group()
 def settings() -> None:
-    """The platform's settings."""
+    r"""See and change the platform's settings.
+
+    \b
+    Examples:
+      snavio settings set --dispatch-mode cold-only
+    """
 
 
 @settings.command("show")

@@ -15,7 +15,13 @@ _TENANTS = "/api/v1/tenants"
 
 @click.group()
 def tenant() -> None:
-    """Register tenants, and see who they are."""
+    r"""Register tenants, and see who they are.
+
+    \b
+    Examples:
+      snavio tenant add acme --email ops@acme.example
+      snavio tenant show acme
+    """
 
 
 @tenant.command("add")
@@ -82,7 +88,13 @@ def remove_tenant(*, tenant_name: str, json: bool) -> None:
 
 @click.group()
 def service() -> None:
-    """Register the services that send commands."""
+    r"""Register the services that send commands.
+
+    \b
+    Examples:
+      snavio service add acme/billing --sender-role arn:aws:iam::123456789012:role/BillingSender
+      snavio service list acme
+    """
 
 
 @service.command("add")
@@ -141,7 +153,13 @@ def remove_service(*, source: str, json: bool) -> None:
 
 @click.group()
 def keys() -> None:
-    """See and rotate the keys services sign with."""
+    r"""See and rotate the keys services sign with.
+
+    \b
+    Examples:
+      snavio keys list acme/billing
+      snavio keys rotate acme/billing --expected hmac-v1
+    """
 
 
 @keys.command("list")
@@ -185,6 +203,7 @@ def token(*, tenant_name: str | None, json: bool) -> None:
 
     \b
     Examples:
+      snavio token acme
       export SNAVIO_CLI_TOKEN=$(snavio token acme)
     """
     api = gateway()

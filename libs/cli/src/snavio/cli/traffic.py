@@ -86,7 +86,12 @@ async def _send(
 
 @click.group()
 def telemetry() -> None:
-    """What the platform says about a tenant's commands."""
+    r"""See what the platform says about a tenant's commands.
+
+    \b
+    Examples:
+      snavio telemetry tail acme
+    """
 
 
 @telemetry.command("tail")
