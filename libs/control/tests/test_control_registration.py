@@ -155,10 +155,11 @@ async def test_housekeeping_finishes_a_registration_nobody_repeats(world, crash,
         await world.control.tenants.register_service(acme, "acme", ServiceSpec(service="billing"))
     world.steps.fail_at = None
     other = world.restarted()
-    assert await other.tenants.resume(admin) == ["acme"]
+    assert await other.tenants.unfinished() == ["acme"]
+    await other.tenants.resume(admin, "acme")
     assert '"acme/billing"' in world.roles.roles["snavio-emit-acme"].policy
     assert len(await other.keys.issued("acme/billing")) == 1
-    assert await other.tenants.resume(admin) == []
+    assert await other.tenants.unfinished() == []
 
 
 async def test_changing_senders_takes_effect_in_the_role_and_for_readers(world, admin, acme):
@@ -215,3 +216,30 @@ async def test_every_change_is_audited_with_who_before_and_after(world, admin, a
     assert registered.actor == "tenant:acme"
     assert registered.before is None
     assert '"service":"billing"' in registered.after
+
+
+async def test_a_sender_that_iam_does_not_know_leaves_everything_as_it_was(world, admin, acme):
+    ensure, unknown = world.roles.ensure, "arn:aws:iam::222222222222:role/Unknown"
+
+    async def like_iam(name, documents, *, tenant):
+        if unknown in documents.trust:
+            raise Invalid("invalid-request", "No such role.", [])
+        await ensure(name, documents, tenant=tenant)
+
+    world.roles.ensure = like_iam
+    control = world.control
+    with pytest.raises(Invalid):
+        await control.tenants.register(admin, TenantSpec(tenant="acme", sender_role_arns=(unknown,)))
+    assert await control.directory.tenants() == []
+    await onboard(world, control, admin, acme)
+    with pytest.raises(Invalid):
+        await control.tenants.register_service(
+            acme, "acme", ServiceSpec(service="other", sender_role_arn=unknown)
+        )
+    with pytest.raises(Invalid):
+        await control.tenants.change(admin, "acme", TenantChange(sender_role_arns=(unknown,)))
+    assert await control.tenants.unfinished() == []
+    assert [each.service for each in await control.directory.services("acme")] == ["billing"]
+    assert SENDER in world.roles.roles["snavio-emit-acme"].trust
+    await control.tenants.register_service(acme, "acme", ServiceSpec(service="other"))
+    assert '"acme/other"' in world.roles.roles["snavio-emit-acme"].policy

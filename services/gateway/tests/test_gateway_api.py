@@ -15,7 +15,7 @@ ROUTE = "/api/v1/routes/discord-bot/notify-user"
 GRANT = "/api/v1/acls/acme/billing/discord-bot/notify-user"
 
 
-async def test_onboarding_as_the_contract_has_it(api):
+async def test_onboarding_as_the_contract_has_it(api):  # noqa: PLR0915 - the whole of the contract, in order
     names = api.names
     sender = await api.sender(f"{names.prefix}-sender")
     body = {"tenant": "acme", "contact_email": "ops@acme.test", "sender_role_arns": [sender]}

@@ -22,5 +22,20 @@ COMMANDS: dict[str, Entry] = {
     "provision": Entry(
         "snavio.cli.provision:provision", "Create the platform's AWS resources, or complete them."
     ),
+    "tenant": Entry("snavio.cli.tenants:tenant", "Register tenants, and see who they are."),
+    "service": Entry("snavio.cli.tenants:service", "Register the services that send commands."),
+    "route": Entry("snavio.cli.routes:route", "Say where commands go."),
+    "acl": Entry("snavio.cli.routes:acl", "Say who may send which command."),
+    "keys": Entry("snavio.cli.tenants:keys", "See and rotate the keys services sign with."),
+    "quota": Entry("snavio.cli.rules:quota", "Limit one source for one command."),
+    "ban": Entry("snavio.cli.rules:ban", "Shut sources out."),
+    "settings": Entry("snavio.cli.rules:settings", "The platform's settings."),
+    "changelog": Entry("snavio.cli.history:changelog", "See what was changed, and undo it."),
+    "token": Entry("snavio.cli.tenants:token", "Print a tenant's token."),
+    "send": Entry("snavio.cli.traffic:send", "Send a command as a producer would."),
+    "telemetry": Entry(
+        "snavio.cli.traffic:telemetry", "See what the platform says about a tenant's commands."
+    ),
+    "doctor": Entry("snavio.cli.doctor:doctor", "Check an installation and say what is wrong with it."),
     "version": Entry("snavio.cli.version:version", "Say which version this is."),
 }

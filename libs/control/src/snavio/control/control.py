@@ -12,6 +12,7 @@ from snavio.control.access import Access
 from snavio.control.alerts import Alerts
 from snavio.control.catalogue import Catalogue, Unobserved
 from snavio.control.config import TenantConfig
+from snavio.control.convergence import Convergence
 from snavio.control.directory import Directory
 from snavio.control.health import Health
 from snavio.control.history import History
@@ -68,8 +69,12 @@ def control_of(
     tenants = Tenants(
         directory,
         secrets,
-        roles or IamEmitRoles(aws.client),
-        pipelines or TelemetryPipelines(aws.client, names),
+        Convergence(
+            directory,
+            roles or IamEmitRoles(aws.client),
+            pipelines or TelemetryPipelines(aws.client, names),
+            names,
+        ),
         names,
         clock=clock,
     )

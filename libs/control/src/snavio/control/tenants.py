@@ -15,12 +15,12 @@ import anyio
 import msgspec
 
 from snavio.control.authority import Principal
+from snavio.control.convergence import Convergence
 from snavio.control.directory import CHANGED_MEANWHILE, Directory, Edit
-from snavio.control.emit_policy import emit_faults, emit_role, senders_of
+from snavio.control.emit_policy import emit_faults
 from snavio.control.keys import IssuedKey, Keys
 from snavio.control.models import Email, RoleArn, Service, State, Tenant
-from snavio.control.ports import EmitRoles, Pipelines
-from snavio.control.problems import Conflict, Fault, Missing, raise_faults
+from snavio.control.problems import Conflict, Fault, Invalid, Missing, raise_faults
 from snavio.domain.models import Name
 from snavio.wire.names import Names
 
@@ -60,16 +60,14 @@ class Tenants:
         self,
         directory: Directory,
         keys: Keys,
-        roles: EmitRoles,
-        pipelines: Pipelines,
+        convergence: Convergence,
         names: Names,
         *,
         clock: Callable[[], float],
     ) -> None:
         self._directory = directory
         self._keys = keys
-        self._roles = roles
-        self._pipelines = pipelines
+        self._convergence = convergence
         self._names = names
         self._clock = clock
 
@@ -91,12 +89,19 @@ class Tenants:
             raise Conflict("tenant-being-deleted", f"Tenant {spec.tenant} is being deleted.")
         elif not _same_request(standing, tenant):
             raise Conflict("tenant-exists", f"Tenant {spec.tenant} is registered with other particulars.")
-        return await self._converge(principal, spec.tenant)
+        try:
+            return await self._convergence.apply(principal, spec.tenant)
+        except Invalid:
+            # IAM knows no such sender, and nothing was made: what was meant must not stand in the way of another try.
+            refused = await self._convergence.standing(spec.tenant)
+            if refused.state is State.REGISTERING:
+                await self._edit(principal, "tenant.refused", Edit(refused, None))
+            raise
 
     async def change(self, principal: Principal, name: str, change: TenantChange) -> Tenant:
         """Change a tenant's address or the roles that may emit for it."""
         principal.require_admin()
-        tenant = await self._standing(name)
+        tenant = await self._convergence.standing(name)
         changed = msgspec.structs.replace(
             tenant,
             contact_email=tenant.contact_email
@@ -111,14 +116,28 @@ class Tenants:
         )
         raise_faults(emit_faults(self._names, changed, await self._directory.services(name)))
         await self._edit(principal, "tenant.change", Edit(tenant, changed))
-        return await self._converge(principal, name)
+        try:
+            return await self._convergence.apply(principal, name)
+        except Invalid:
+            restored = msgspec.structs.replace(tenant, revision=changed.revision + 1)
+            await self._edit(
+                principal, "tenant.refused", Edit(await self._convergence.standing(name), restored)
+            )
+            await self._convergence.apply(principal, name)
+            raise
 
     async def register_service(self, principal: Principal, name: str, spec: ServiceSpec) -> IssuedKey:
         """Register a service, or go on with a registration that stopped; gives its current key."""
         principal.require_tenant(name)
         service = await _insisting(lambda: self._intend_service(principal, name, spec))
         key = await self._keys.first(service.source, actor=principal.subject)
-        await self._converge(principal, name)
+        try:
+            await self._convergence.apply(principal, name)
+        except Invalid:
+            # Left as it is, a sender IAM does not know would keep every other service of the tenant from its role.
+            leaving = await self.begin_delete_service(principal, name, spec.service)
+            await self.finish_delete_service(principal, leaving)
+            raise
         return key
 
     async def begin_delete_service(self, principal: Principal, name: str, service_name: str) -> Service:
@@ -126,7 +145,7 @@ class Tenants:
         principal.require_tenant(name)
         service = await _insisting(lambda: self._intend_delete_service(principal, name, service_name))
         await self._keys.revoke(service.source, actor=principal.subject)
-        await self._converge(principal, name)
+        await self._convergence.apply(principal, name)
         return service
 
     async def finish_delete_service(self, principal: Principal, service: Service) -> None:
@@ -145,13 +164,12 @@ class Tenants:
             tenant = leaving
         for service in await self._directory.services(name):
             await self._keys.revoke(service.source, actor=principal.subject)
-        await self._roles.revoke(self._names.emit_role(name))
+        await self._convergence.shut(name)
         return tenant
 
     async def finish_delete(self, principal: Principal, tenant: Tenant) -> None:
         """Remove what is left of a tenant that was shut out."""
-        await self._roles.remove(self._names.emit_role(tenant.tenant))
-        await self._pipelines.remove(tenant.tenant)
+        await self._convergence.clear(tenant.tenant)
         for service in await self._directory.services(tenant.tenant):
             await self._edit(principal, "service.deleted", Edit(service, None))
         await self._edit(principal, "tenant.deleted", Edit(tenant, None))
@@ -171,55 +189,24 @@ class Tenants:
             return [own] if own else []
         return await self._directory.tenants()
 
-    async def resume(self, principal: Principal) -> list[str]:
-        """Finish every registration that stopped half-way; gives the tenants touched."""
-        behind = [
+    async def unfinished(self) -> list[str]:
+        """The tenants with a registration that stopped half-way."""
+        return [
             tenant.tenant
             for tenant in await self._directory.tenants()
             if tenant.state is State.REGISTERING
             or (tenant.state is State.ACTIVE and tenant.applied < tenant.revision)
         ]
-        for name in behind:
-            for service in await self._directory.services(name):
-                if service.state is State.REGISTERING:
-                    await self._keys.first(service.source, actor=principal.subject)
-            await self._converge(principal, name)
-        return behind
 
-    async def _converge(self, principal: Principal, name: str) -> Tenant:
-        """Bring AWS to what is registered, and again when that changed meanwhile."""
-        for _ in range(_ROUNDS):
-            tenant = await self._standing(name)
-            services = await self._directory.services(name)
-            emitting = [service for service in services if service.state is not State.DELETING]
-            # A reader that IAM refuses is refused here first, before a queue's policy would name it.
-            await self._roles.ensure(
-                self._names.emit_role(name), emit_role(self._names, tenant, emitting), tenant=name
-            )
-            await self._pipelines.ensure(name, senders_of(tenant, emitting))
-            if tenant.state is State.ACTIVE and tenant.applied == tenant.revision:
-                if await self._directory.tenant(name) == tenant:
-                    return tenant
-                continue
-            done = msgspec.structs.replace(tenant, state=State.ACTIVE, applied=tenant.revision)
-            edits = [Edit(tenant, done)]
-            edits += [
-                Edit(service, msgspec.structs.replace(service, state=State.ACTIVE))
-                for service in emitting
-                if service.state is State.REGISTERING
-            ]
-            try:
-                await self._edit(principal, "tenant.applied", *edits)
-            except Conflict:
-                # Another registration moved on: what was just written may be older than what is registered.
-                continue
-            return done
-        raise Conflict(
-            CHANGED_MEANWHILE, f"Tenant {name} is being changed by others; send the request again."
-        )
+    async def resume(self, principal: Principal, name: str) -> None:
+        """Finish a tenant's registrations that stopped half-way."""
+        for service in await self._directory.services(name):
+            if service.state is State.REGISTERING:
+                await self._keys.first(service.source, actor=principal.subject)
+        await self._convergence.apply(principal, name)
 
     async def _intend_service(self, principal: Principal, name: str, spec: ServiceSpec) -> Service:
-        tenant = await self._standing(name)
+        tenant = await self._convergence.standing(name)
         services = await self._directory.services(name)
         standing = next((each for each in services if each.service == spec.service), None)
         if standing is None:
@@ -247,17 +234,9 @@ class Tenants:
         if service.state is State.DELETING:
             return service
         leaving = msgspec.structs.replace(service, state=State.DELETING)
-        tenant = await self._standing(name)
+        tenant = await self._convergence.standing(name)
         await self._edit(principal, "service.delete", Edit(service, leaving), _raised(tenant))
         return leaving
-
-    async def _standing(self, name: str) -> Tenant:
-        tenant = await self._directory.tenant(name)
-        if tenant is None:
-            raise Missing("unknown-tenant", f"No tenant {name} is registered.")
-        if tenant.state is State.DELETING:
-            raise Conflict("tenant-being-deleted", f"Tenant {name} is being deleted.")
-        return tenant
 
     async def _edit(self, principal: Principal, action: str, *edits: Edit) -> None:
         await self._directory.change(edits, actor=principal.subject, action=action)

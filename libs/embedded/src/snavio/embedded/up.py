@@ -16,6 +16,7 @@ from typing import TextIO
 import anyio
 import msgspec
 
+from snavio.embedded.announcement import Announcement, forget, remember
 from snavio.embedded.console import Console
 from snavio.embedded.credentials import CredentialsEndpoint
 from snavio.embedded.datadir import claimed
@@ -48,15 +49,6 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     modules: Mapping[str, str] = {}
     """Modules to run in place of a service's own, by its name."""
     patience: Patience = Patience()
-
-
-class Announcement(msgspec.Struct, frozen=True):
-    """The one line on standard output, once everything is ready."""
-
-    aws_endpoint_url: str
-    http_url: str | None
-    """None when the gateway does not run."""
-    admin_token: str
 
 
 async def up(options: Options, *, out: TextIO = sys.stdout, err: TextIO = sys.stderr) -> None:
@@ -139,14 +131,18 @@ class _Platform:
         )
 
         def announce() -> None:
+            remember(data_dir, announcement)
             self._console.say("ready; Ctrl-C stops it")
             self._out.write(msgspec.json.encode(announcement).decode() + "\n")
             self._out.flush()
 
         specs = [spec(name, module) for name, module in self._modules.items()]
-        await Supervisor(specs, self._console, hurry=self._hurry, patience=self._options.patience).run(
-            announce
-        )
+        try:
+            await Supervisor(specs, self._console, hurry=self._hurry, patience=self._options.patience).run(
+                announce
+            )
+        finally:
+            forget(data_dir)
 
     @asynccontextmanager
     async def _aws(self, data_dir: Path) -> AsyncGenerator[tuple[Child, str]]:

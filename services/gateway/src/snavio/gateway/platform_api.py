@@ -10,13 +10,8 @@ from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 
 from snavio.control.rules import BanSpec, SettingsSpec
 from snavio.domain.models import DispatchMode, RateLimit
-from snavio.gateway.documents import (
-    AuditDocument,
-    BanDocument,
-    ChangeDocument,
-    ChangelogDocument,
-    QuotaDocument,
-)
+from snavio.gateway.history_documents import AuditDocument, ChangeDocument, ChangelogDocument
+from snavio.gateway.route_documents import BanDocument, QuotaDocument
 from snavio.gateway.site import Caller, Here
 
 Limit = Annotated[int, QueryParameter(ge=1, le=500)]

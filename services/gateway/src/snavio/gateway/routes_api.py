@@ -7,7 +7,7 @@ from litestar.params import FromPath, FromQuery, JSONBody
 
 from snavio.control.routes import RouteSpec
 from snavio.control.rules import GrantSpec
-from snavio.gateway.documents import GrantDocument, HealthDocument, RouteDocument
+from snavio.gateway.route_documents import GrantDocument, HealthDocument, RouteDocument
 from snavio.gateway.site import Caller, Here
 
 

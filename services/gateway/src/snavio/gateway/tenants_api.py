@@ -7,7 +7,8 @@ from litestar.params import FromPath, FromQuery, JSONBody
 
 from snavio.control.problems import Conflict
 from snavio.control.tenants import ServiceSpec, TenantChange, TenantSpec
-from snavio.gateway.documents import (
+from snavio.gateway.site import Caller, Here
+from snavio.gateway.tenant_documents import (
     ConfigDocument,
     ConfigService,
     FirstKey,
@@ -18,7 +19,6 @@ from snavio.gateway.documents import (
     TenantRegistered,
     TokenDocument,
 )
-from snavio.gateway.site import Caller, Here
 from snavio.telemetry.channels import AlertSettings
 
 

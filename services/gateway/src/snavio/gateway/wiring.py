@@ -43,29 +43,44 @@ def wire_on(aws: Aws, config: GatewayConfig, worker: Worker) -> HttpIntake:
     intake = HttpIntake(AccessLog(app, worker.log, worker.telemetry), host=config.host, port=config.port)
     worker.intake(intake)
     worker.log.info(LogEvent.HTTP_LISTENING, host=config.host, port=intake.port)
-    worker.every(
-        config.housekeeping_seconds,
-        lambda: keep_house(control, worker),
-        name="housekeeping",
-        tolerate=(SnavioError,),
-    )
+    _keep_house(control, config.housekeeping_seconds, worker)
     return intake
 
 
-async def keep_house(control: Control, worker: Worker) -> None:
-    """Finish registrations that stopped half-way, end ephemeral routes, rotate keys that have served their time."""
+def _keep_house(control: Control, seconds: float, worker: Worker) -> None:
     keeper = system("housekeeping")
-    await control.tenants.resume(keeper)
-    await control.routes.expire(keeper)
-    sources = [
+
+    async def resume() -> None:
+        for tenant in await control.tenants.unfinished():
+            try:
+                await control.tenants.resume(keeper, tenant)
+            except SnavioError as error:
+                # One tenant's trouble is not the others'.
+                worker.log.warning(LogEvent.TASK_TOLERATED, error=error, task="resume", tenant=tenant)
+
+    async def expire() -> None:
+        await control.routes.expire(keeper)
+
+    async def rotate() -> None:
+        for source in await control.keys.rotate_due(await _active_sources(control)):
+            worker.log.info(LogEvent.KEY_ROTATED, source=source)
+
+    for name, work in (
+        ("finish-registrations", resume),
+        ("end-routes", expire),
+        ("rotate-keys", rotate),
+    ):
+        worker.every(seconds, work, name=name, tolerate=(SnavioError,))
+
+
+async def _active_sources(control: Control) -> list[str]:
+    return [
         service.source
         for tenant in await control.directory.tenants()
         if tenant.state is State.ACTIVE
         for service in await control.directory.services(tenant.tenant)
         if service.state is State.ACTIVE
     ]
-    for source in await control.keys.rotate_due(sources):
-        worker.log.info(LogEvent.KEY_ROTATED, source=source)
 
 
 def _tokens(config: GatewayConfig, worker: Worker) -> Tokens:
