@@ -10,7 +10,7 @@ import sys
 class Absent:
     def find_spec(self, name, path=None, target=None):
         ours = name.startswith("snavio.") and name.split(".")[1] not in ("sdk", "wire")
-        if ours or name.split(".")[0] in ("opentelemetry", "pydantic", "anyio", "structlog", "numpy"):
+        if ours or name.split(".")[0] in ("opentelemetry", "pydantic", "structlog", "numpy"):
             raise ModuleNotFoundError(name)
 sys.meta_path.insert(0, Absent())
 from snavio.sdk import dynamodb_idempotency, producer, sync, target, telemetry, tracing
