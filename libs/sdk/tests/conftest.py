@@ -136,7 +136,7 @@ class Stage:
         }
         assume = {"Effect": "Allow", "Action": "sts:AssumeRole", "Resource": self.emit_role_arn}
         for name, trust, policy in (
-            (sender, trust_account, [assume, allow("sqs"), allow("dynamodb")]),
+            (sender, trust_account, [assume, allow("sqs"), allow("dynamodb"), allow("s3")]),
             (f"snavio-emit-{self.unique}", trust_sender, [emit]),
         ):
             await iam.create_role(RoleName=name, AssumeRolePolicyDocument=json.dumps({"Statement": [trust]}))

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from snavio.domain.models import Ban, BanMode, Quota, RateLimit
-from snavio.sdk.errors import RejectCommand
+from snavio.sdk.errors import ClosedError, RejectCommand
 from snavio.sdk.intake import TargetOptions
 from snavio.sdk.producer import Command, Producer
 from snavio.sdk.sync import SyncProducer
@@ -209,3 +209,13 @@ def test_plain_programs_can_use_it_too(snavio):
     with SyncProducer(producer=snavio.producer(SOURCE)) as producer:
         producer.send(*PAIR, {})
     assert len(snavio.delivered("bot")) == 1
+
+
+def test_a_plain_producer_that_is_not_open_says_so(snavio):
+    producer = SyncProducer(producer=snavio.producer(SOURCE))
+    with pytest.raises(ClosedError, match="use `with`"):
+        producer.send(*PAIR, {})
+    with producer:
+        pass
+    with pytest.raises(ClosedError):
+        producer.send(*PAIR, {})

@@ -30,8 +30,12 @@ class S3Payloads:
         if self._client is None:
             self._client = await self._opened()
         answer = await self._client.get_object(Bucket=bucket, Key=key)
+        found = bytearray()
         async with answer["Body"] as stream:
-            return await stream.read(most_bytes)
+            # A read gives what has arrived, which may be less than what was asked for.
+            while len(found) < most_bytes and (part := await stream.read(most_bytes - len(found))):
+                found += part
+        return bytes(found)
 
 
 async def fetch(ref: PayloadRef, payloads: Payloads) -> bytes:

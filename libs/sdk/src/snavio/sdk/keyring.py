@@ -81,7 +81,7 @@ class Keyring:
             try:
                 await self.refresh()
                 failures = 0
-            except ConfigError as error:
+            except Exception as error:  # noqa: BLE001 - a token function of the tenant's may raise anything
                 failures += 1
                 _log.warning("The tenant configuration could not be refreshed: %s", error)
 

@@ -69,8 +69,8 @@ def prepare(
             InvalidReason.BAD_FIELD,
             f"{name!r} is not the name of a command: use a-z, 0-9, '.', '_' and -, at most 127",
         )
-    identity = str(command_id or uuid4())
-    if not _is_uuid(identity):
+    identity = str(uuid4() if command_id is None else command_id)
+    if command_id is not None and not _is_uuid(identity):
         raise InvalidCommandError(InvalidReason.BAD_FIELD, f"The command id {identity!r} is not a UUID")
     encoded = _canonical(payload)
     extra = _optional(
@@ -95,7 +95,7 @@ def detail(command: Outgoing, signer: Signer, timestamp: str) -> str:
     # Names, ids and times have been checked and need no escaping; a version id is the platform's.
     text = (
         f'{{"metadata":{{"id":"{command.id}","timestamp":"{timestamp}","type":"{COMMAND_SENT}",'
-        f'"version_id":{json.dumps(signer.version_id)},"hmac":"{signature}"{command.extra}}},'
+        f'"version_id":{signer.version_json},"hmac":"{signature}"{command.extra}}},'
         f'"command":{{"target":"{command.target}","name":"{command.name}","payload":{command.payload}}}}}'
     )
     if "\ufffe" in text or "\uffff" in text:

@@ -38,10 +38,11 @@ class SyncProducer:
         producer: Producer | None = None,
     ) -> None:
         self._producer = producer or Producer(url, token, source=source, aws=aws, options=options)
-        self._loop = asyncio.new_event_loop()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
 
     def __enter__(self) -> Self:
+        self._loop = asyncio.new_event_loop()
         # A daemon: a program that ends without closing must be able to end. What `send` returned for is on the bus.
         self._thread = threading.Thread(target=self._loop.run_forever, name="snavio-producer", daemon=True)
         self._thread.start()
@@ -69,7 +70,7 @@ class SyncProducer:
 
     def pause(self, target: str, name: str, until: float) -> None:
         """Hold a command back until then. See `Producer.pause`."""
-        self._loop.call_soon_threadsafe(self._producer.pause, target, name, until)
+        self._opened().call_soon_threadsafe(self._producer.pause, target, name, until)
 
     def refresh(self) -> None:
         """Fetch the configuration now."""
@@ -89,14 +90,22 @@ class SyncProducer:
                 self._stop()
 
     def _call(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        if self._thread is None:
+        try:
+            loop = self._opened()
+        except ClosedError:
             work.close()
+            raise
+        return asyncio.run_coroutine_threadsafe(work, loop)
+
+    def _opened(self) -> asyncio.AbstractEventLoop:
+        if self._loop is None:
             raise ClosedError("The producer is not open: use `with`.")
-        return asyncio.run_coroutine_threadsafe(work, self._loop)
+        return self._loop
 
     def _stop(self) -> None:
         thread, self._thread = self._thread, None
-        if thread is not None:
-            self._loop.call_soon_threadsafe(self._loop.stop)
+        loop, self._loop = self._loop, None
+        if thread is not None and loop is not None:
+            loop.call_soon_threadsafe(loop.stop)
             thread.join()
-            self._loop.close()
+            loop.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 
 import msgspec
 
@@ -59,6 +60,8 @@ class Signer(msgspec.Struct, frozen=True):
     """A key ready to sign with."""
 
     version_id: str
+    version_json: str
+    """The version id as a JSON string."""
     key: SigningKey
     ends_at: float
 
@@ -98,7 +101,7 @@ def choose_signer(config: TenantConfig, source: str, now: float) -> Signer:
         secret = base64.b64decode(best.secret_b64, validate=True)
     except (binascii.Error, ValueError):
         raise ConfigError(f"Key {best.version_id} of {source} is not base64.") from None
-    return Signer(best.version_id, SigningKey(secret), best.ends_at)
+    return Signer(best.version_id, json.dumps(best.version_id), SigningKey(secret), best.ends_at)
 
 
 def _number(version_id: str) -> int:
