@@ -120,9 +120,7 @@ class Tenant:
         """Its identity on the bus: the emit role, assumed under the name of its own role."""
         return await self.sender.assume(self._registration["emit_role_arn"], f"{self.name}-sender")
 
-    def entry(
-        self, source: str, target: str, name: str, payload: object, **changes: Any
-    ) -> dict[str, str]:
+    def entry(self, source: str, target: str, name: str, payload: object, **changes: Any) -> dict[str, str]:
         """A signed command as an entry for PutEvents. `changes` spoil it after signing."""
         version_id, key = self._secrets[source]
         command_id = changes.pop("id", None) or str(uuid.uuid4())

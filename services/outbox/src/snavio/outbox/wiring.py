@@ -15,7 +15,6 @@ from snavio.outbox.carrier import Carrier
 from snavio.outbox.failures import Failures
 from snavio.outbox.intake import StreamIntake
 from snavio.outbox.lanes import Lanes, Parcel
-from snavio.outbox.leader import Leadership
 from snavio.outbox.mail import Mails
 from snavio.outbox.notebook import Notebook
 from snavio.outbox.remover import Remover
@@ -24,6 +23,7 @@ from snavio.outbox.sweeper import Sweeper
 from snavio.outbox.values import Fate
 from snavio.outbox.watching import Watching
 from snavio.outbox.webhook import Webhooks
+from snavio.runtime.leadership import Leadership
 from snavio.telemetry.alert_log import AlertLog
 from snavio.telemetry.alert_store import AlertStore
 from snavio.telemetry.queue_reader import QueueReader
