@@ -1,4 +1,4 @@
-# ruff: noqa: ANN, D102, D103, INP001, PLR2004, S301, S603, T201 - a script
+# ruff: noqa: ANN001, ANN003, ANN201, ANN204, D102, D103, INP001, S301, S603, T201 - a script
 """Cold start from a snapshot: a million grants and 50,000 routes, in a process of its own.
 
 `python libs/registry/bench/bench_snapshot.py` prints one JSON line: seconds from the first byte asked for to a registry
