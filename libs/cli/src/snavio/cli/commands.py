@@ -22,5 +22,11 @@ COMMANDS: dict[str, Entry] = {
     "provision": Entry(
         "snavio.cli.provision:provision", "Create the platform's AWS resources, or complete them."
     ),
+    "replay": Entry(
+        "snavio.cli.replay:replay", "Send commands again from the archive or a dead-letter queue."
+    ),
+    "snapshot": Entry(
+        "snavio.cli.snapshot:snapshot", "Check the latest snapshot of the registry as a worker would."
+    ),
     "version": Entry("snavio.cli.version:version", "Say which version this is."),
 }

@@ -13,12 +13,15 @@ import msgspec
 from snavio.control.keys import KeyPolicy, Keys, in_order
 from snavio.dispatch.outbox_writer import OutboxWriter
 from snavio.domain.models import Ban, Grant, Key, Route
+from snavio.domain.screening import REPLAYER
+from snavio.registry.sealing import Sealer
 from snavio.registry.store import RegistryStore
 from snavio.registry.view import Registry
+from snavio.replay.replay_keys import ensure_replay_key
 from snavio.runtime.log_events import LogEvent
 from snavio.runtime.logs import Log
 from snavio.wire.events import Event, KeyExpiryImminent, derived_id
-from snavio.wire.names import PLATFORM_TENANT, tenant_of
+from snavio.wire.names import PLATFORM_TENANT, Names, tenant_of
 from snavio.wire.times import format_time
 
 ACTOR = "snavio:monitor"
@@ -41,7 +44,8 @@ class Upkeep:
     def __init__(
         self,
         store: RegistryStore,
-        keys: Keys,
+        sealer: Sealer,
+        names: Names,
         outbox: OutboxWriter,
         policy: UpkeepPolicy,
         *,
@@ -49,7 +53,9 @@ class Upkeep:
         log: Log,
     ) -> None:
         self._store = store
-        self._keys = keys
+        self._sealer = sealer
+        self._names = names
+        self._keys = Keys(store, sealer, names, policy.keys, clock=clock)
         self._outbox = outbox
         self._policy = policy
         self._clock = clock
@@ -60,6 +66,8 @@ class Upkeep:
         """Do what is due by this registry."""
         now = self._clock()
         held = keys_by_source(registry)
+        if not registry.knows_source(REPLAYER):
+            await ensure_replay_key(self._store, self._sealer, self._names, clock=self._clock, actor=ACTOR)
         for source in await self._keys.rotate_due(due_for_rotation(held, now, self._policy.keys)):
             self._log.info(LogEvent.KEY_ROTATED, source=source)
         warnings = [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from snavio.aws.boto.session import Aws
 from snavio.aws.errors import SnavioError
-from snavio.control.keys import Keys
 from snavio.dispatch.cache_metrics import CacheMetrics
 from snavio.dispatch.outbox_writer import OutboxWriter
 from snavio.dispatch.wiring import enter_aws
@@ -87,7 +86,8 @@ def wire_on(aws: Aws, config: MonitorConfig, worker: Worker, *, reader: Readings
     )
     upkeep = Upkeep(
         store,
-        Keys(store, sealer, names, config.key_policy, clock=now),
+        sealer,
+        names,
         outbox,
         config.upkeep_policy,
         clock=now,
