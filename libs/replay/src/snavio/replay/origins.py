@@ -60,8 +60,16 @@ class QueueOrigin:
 
     keeps_unwanted = True
 
-    def __init__(self, queues: Queues, url: str, client: Callable[[str], Awaitable[Any]]) -> None:
+    def __init__(
+        self,
+        queues: Queues,
+        url: str,
+        client: Callable[[str], Awaitable[Any]],
+        *,
+        wait_seconds: int = _WAIT_SECONDS,
+    ) -> None:
         self._queues = queues
+        self._wait = wait_seconds
         self._url = url
         self._client = client
         self._seen: set[str] = set()
@@ -71,7 +79,7 @@ class QueueOrigin:
         quiet = 0
         while quiet < _QUIET_POLLS:
             received = await self._queues.receive(
-                self._url, wait_seconds=_WAIT_SECONDS, visibility_seconds=_HIDDEN_SECONDS
+                self._url, wait_seconds=self._wait, visibility_seconds=_HIDDEN_SECONDS
             )
             fresh = [message for message in received if message.id not in self._seen]
             self._seen |= {message.id for message in fresh}
@@ -97,8 +105,8 @@ class QueueOrigin:
 
     async def depth(self) -> int | None:
         """About how many messages wait."""
-        sqs = await self._client("sqs")
         try:
+            sqs = await self._client("sqs")
             with translated("GetQueueAttributes"):
                 answer = await sqs.get_queue_attributes(
                     QueueUrl=self._url, AttributeNames=["ApproximateNumberOfMessages"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from snavio.wire.commands import Admitted, BusEvent, Escalated, Metadata
@@ -56,9 +54,8 @@ class Filters(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class _Shape(msgspec.Struct):
     """Just enough of a message to tell what it is."""
 
-    detail: msgspec.Raw | None = None
-    reason: Any = None
-    command: msgspec.Raw | None = None
+    detail: msgspec.Raw = msgspec.Raw(b"")
+    command: msgspec.Raw = msgspec.Raw(b"")
     replay_name: str | None = msgspec.field(default=None, name="replay-name")
 
 
@@ -66,10 +63,10 @@ def recover(body: str) -> Recovered | None:
     """The command in the body of a bus event or of a message between shield, fast and slow; None when there is none."""
     try:
         shape = msgspec.json.decode(body, type=_Shape)
-        if shape.detail is not None:
+        if bytes(shape.detail):
             event = msgspec.json.decode(body, type=BusEvent)
             return _of_event(event)
-        if shape.command is not None:
+        if bytes(shape.command):
             return _of_admitted(msgspec.json.decode(body, type=Escalated).command)
         return _of_admitted(msgspec.json.decode(body, type=Admitted))
     except (msgspec.MsgspecError, RecursionError, ValueError):

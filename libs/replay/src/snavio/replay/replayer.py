@@ -62,7 +62,12 @@ class Replayer:
         record.failure = None
         try:
             async for lot in self._origin.taken():
-                await self._lot(record, lot)
+                try:
+                    await self._lot(record, lot)
+                except BaseException:
+                    # Whoever goes on must find these at once; what was deleted already is beyond reach.
+                    self._left += lot
+                    raise
                 await self._records.save(record)
                 self._on_step(Step(record, depth))
             record.finished_at = self._clock()
