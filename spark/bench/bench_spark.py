@@ -10,7 +10,7 @@ looks for what changed, rolls up, records the feed, finds who dominates and bans
 
     python spark/bench/bench_spark.py --millions 2 --millions 20
 """
-# ruff: noqa: INP001 - a script, not a package
+
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ class Found:
         """Nobody is registered."""
         return {}
 
-    def apply(self, bans: Sequence[AbuseBan], _: Sequence[AbuseDetected], *, now: float) -> None:  # noqa: ARG002
+    def apply(self, bans: Sequence[AbuseBan], _: Sequence[AbuseDetected], *, now: float) -> None:
         """Remember."""
         self.banned |= {ban.source for ban in bans}
 
@@ -239,7 +239,7 @@ def main(sizes: tuple[float, ...], rounds: int, memory: str) -> None:
             )
         ratio = others[0].processor / base.processor
     spark.stop()
-    if ratio > 1.5:  # noqa: PLR2004 - the target of the performance document
+    if ratio > 1.5:
         raise click.ClickException("The rollup takes more than 1.5 times reading the rows and one groupBy.")
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 
 import anyio
+from snavio.outbox.leader import Leadership
 
 from snavio.aws.errors import Permanent
 from snavio.aws.memory.tables import MemoryTables
 from snavio.outbox.intake import IntakeSettings, StreamIntake
-from snavio.outbox.leader import Leadership
 from snavio.outbox.ports import EXPIRED, TRIMMED
 from snavio.outbox.shard_leases import ShardLeases
 from snavio.outbox.sweeper import Sweeper, SweepSettings

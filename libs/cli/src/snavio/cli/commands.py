@@ -37,5 +37,11 @@ COMMANDS: dict[str, Entry] = {
         "snavio.cli.traffic:telemetry", "See what the platform says about a tenant's commands."
     ),
     "doctor": Entry("snavio.cli.doctor:doctor", "Check an installation and say what is wrong with it."),
+    "replay": Entry(
+        "snavio.cli.replay:replay", "Send commands again from the archive or a dead-letter queue."
+    ),
+    "snapshot": Entry(
+        "snavio.cli.snapshot:snapshot", "Check the latest snapshot of the registry as a worker would."
+    ),
     "version": Entry("snavio.cli.version:version", "Say which version this is."),
 }

@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from snavio.domain.freshness import Ttl, TtlPolicy
 from snavio.domain.models import DispatchMode
+from snavio.registry.snapshots import SnapshotPolicy
 from snavio.runtime.common_config import CommonConfig
 from snavio.wire.names import Names
 from snavio.wire.outbox import RETENTION_SECONDS
@@ -32,6 +33,24 @@ class DispatchConfig(CommonConfig, frozen=True, kw_only=True):
             extra={"env": ["SNAVIO_REGISTRY_LOAD_SEGMENTS"]},
         ),
     ] = 4
+    snapshots: Annotated[
+        bool,
+        Meta(
+            description="Load the registry from its snapshot at cold start, where one is fit",
+            extra={"env": ["SNAVIO_REGISTRY_SNAPSHOTS"]},
+        ),
+    ] = True
+    snapshot_max_age_seconds: Annotated[
+        float, _seconds("SNAPSHOT_MAX_AGE_SECONDS", "Age from which a snapshot is refused")
+    ] = 300.0
+    snapshot_max_bytes: Annotated[
+        int,
+        Meta(
+            ge=1024,
+            description="Size from which a part of a snapshot is neither published nor loaded",
+            extra={"env": ["SNAVIO_REGISTRY_SNAPSHOT_MAX_BYTES"]},
+        ),
+    ] = 64 * 1024 * 1024
     ttl_jitter: Annotated[
         float,
         Meta(
@@ -107,6 +126,13 @@ class DispatchConfig(CommonConfig, frozen=True, kw_only=True):
     def names(self) -> Names:
         """The platform's resources."""
         return Names(prefix=self.prefix, region=self.region, account=self.account)
+
+    @property
+    def snapshot_policy(self) -> SnapshotPolicy:
+        """Which snapshots are loaded."""
+        return SnapshotPolicy(
+            max_age_seconds=self.snapshot_max_age_seconds, max_bytes=self.snapshot_max_bytes
+        )
 
     @property
     def ttls(self) -> TtlPolicy:

@@ -10,8 +10,11 @@ from snavio.dispatch.cache_metrics import CacheMetrics
 from snavio.dispatch.config import DispatchConfig
 from snavio.dispatch.notices import Notices
 from snavio.dispatch.outbox_writer import OutboxWriter
+from snavio.dispatch.snapshot_metrics import SnapshotMetrics
 from snavio.registry.keeper import Keeper
 from snavio.registry.sealing import Sealer
+from snavio.registry.snapshot_signing import KmsSigner
+from snavio.registry.snapshots import SnapshotReader
 from snavio.runtime.log_events import LogEvent
 from snavio.runtime.worker import Worker
 from snavio.wire.names import Names
@@ -36,6 +39,19 @@ async def enter_aws(config: DispatchConfig, worker: Worker) -> Aws:
     return await worker.enter(open_aws(region=config.region, endpoint_url=config.endpoint))
 
 
+def _snapshots(aws: Aws, config: DispatchConfig, worker: Worker) -> SnapshotReader:
+    names = config.names
+    return SnapshotReader(
+        aws.objects,
+        aws.tables,
+        names,
+        KmsSigner(aws.client, names.snapshots_key),
+        config.snapshot_policy,
+        clock=worker.now,
+        observer=SnapshotMetrics(worker.telemetry, worker.log),
+    )
+
+
 def wire_base(aws: Aws, config: DispatchConfig, worker: Worker, *, with_keys: bool = False) -> Base:
     """Keep the registry current in the background, and record notices as they come.
 
@@ -51,6 +67,7 @@ def wire_base(aws: Aws, config: DispatchConfig, worker: Worker, *, with_keys: bo
         ttls=ttls,
         clock=worker.now,
         observer=observer,
+        snapshots=_snapshots(aws, config, worker) if config.snapshots else None,
         segments=config.load_segments,
     )
     outbox = OutboxWriter(

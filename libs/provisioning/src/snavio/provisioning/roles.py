@@ -154,8 +154,7 @@ class _Grants:
         return (
             Statement(sid="InspectQueues", actions=_INSPECT, resources=("arn:*:sqs:*:*:*",)),
             _READ_METRICS,
-            self._update("Lead", names.leases, names.registry, names.changelog),
-            self._read(names.control, names.bans),
+            self._update("Lead", names.leases, names.registry, names.changelog, names.control),
             self._objects("Snapshots", ("s3:GetObject", "s3:PutObject", "s3:DeleteObject"), "snavio/*"),
             self._list_bucket(),
             self._key("Sign", ("kms:Sign", "kms:GetPublicKey"), names.snapshots_key),

@@ -164,6 +164,22 @@ class GrantTable:
         places = {place for pair, place in self._pairs.items() if pair[0] == target}
         return [(source, pair[1]) for source, pair in self._named(None, places)] if places else []
 
+    def ended(self, now: float) -> list[Grant]:
+        """The grants that have ended by themselves and are still kept."""
+        over = [key for key, end in self._ends.items() if now >= end]
+        sources, pairs = (list(self._sources), list(self._pairs)) if over else ([], [])
+        return [
+            Grant(
+                source=sources[key >> _SHIFT],
+                target=pairs[key & _PAIR][0],
+                command=pairs[key & _PAIR][1],
+                sensitivity=_PROFILES[code],
+                expires_at=self._ends[key],
+            )
+            for key in over
+            if (code := self._code(key)) is not None
+        ]
+
     def _named(self, source: int | None, pairs: set[int] | None) -> list[tuple[str, tuple[str, str]]]:
         """The grants of a source or of some pairs, by name. Looks at every one: for rare questions."""
         keys = np.frombuffer(self._keys, dtype=np.uint64)
@@ -183,6 +199,12 @@ class GrantTable:
     def _number(self, source: str, target: str, command: str) -> int:
         source_number = self._sources.setdefault(source, len(self._sources))
         return source_number << _SHIFT | self._pairs.setdefault((target, command), len(self._pairs))
+
+    def _code(self, key: int) -> int | None:
+        if key in self._changed:
+            return self._changed[key]
+        position = self._position(key)
+        return None if position is None else self._codes[position]
 
     def _position(self, key: int) -> int | None:
         position = bisect_left(self._keys, key)

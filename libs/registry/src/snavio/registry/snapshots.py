@@ -113,8 +113,10 @@ class SnapshotReader:
         """Fill an empty registry; False, with the registry still empty, when no snapshot is fit for use."""
         kinds = [kind for kind in Kind if kind is not Kind.HMAC or registry.keeps_keys]
         try:
+            # Before the pointer: what is published while it is read makes it no older than it was.
+            latest = await self._latest_number()
             pointer = await self.pointer()
-            await self._check_log(pointer)
+            await self._check_log(pointer, latest)
             parts = await self._parts(pointer, kinds)
         except RefusedError as refused:
             self._observer.snapshot_refused(refused.kind, refused.reason, str(refused))
@@ -151,11 +153,14 @@ class SnapshotReader:
             raise RefusedError(Refusal.STALE, kind, f"the snapshot is {age:.0f} s old")
         return pointer
 
-    async def _check_log(self, pointer: Pointer) -> None:
-        """Whether the snapshot is the latest, and the changelog leads on from it."""
+    async def _latest_number(self) -> int:
         published = await self._tables.get(self._names.changelog, PUBLISHED)
-        latest = published.get("number") if published else None
-        if isinstance(latest, int) and pointer.number < latest:
+        number = published.get("number") if published else None
+        return number if isinstance(number, int) else 0
+
+    async def _check_log(self, pointer: Pointer, latest: int) -> None:
+        """Whether the snapshot is the latest, and the changelog leads on from it."""
+        if pointer.number < latest:
             detail = f"snapshot {pointer.number} was put back; {latest} has been published"
             raise RefusedError(Refusal.ROLLED_BACK, pointer.kind, detail)
         head = await self._store.last_seq()

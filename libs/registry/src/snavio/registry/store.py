@@ -157,6 +157,13 @@ class RegistryStore:
         """Change the platform's settings."""
         return await self._write(SETTINGS_KEY, settings, actor=actor)
 
+    async def remove_if_same(self, entry: Entry, *, actor: str, note: str = "") -> bool:
+        """Remove an entry, unless it has changed since it was seen."""
+        removed = await self._revise(
+            key_of(entry), lambda standing: None if standing == entry else standing, actor=actor, note=note
+        )
+        return removed is not None
+
     # The log
     async def last_seq(self) -> int:
         """The number of the latest change; 0 before the first."""

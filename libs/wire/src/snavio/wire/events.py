@@ -245,6 +245,25 @@ class SnapshotTooLarge(_Event, frozen=True, gc=False, kw_only=True, tag="snavio.
     limit_bytes: int
 
 
+class SnapshotFailed(_Event, frozen=True, gc=False, kw_only=True, tag="snavio.snapshot.failed"):
+    """For operators: no snapshot could be published, and the last one grows old."""
+
+    reason: str
+    last_published_at: str | UnsetType = UNSET
+
+
+class RouteHealthChanged(_Event, frozen=True, gc=False, kw_only=True, tag="snavio.route.health_changed"):
+    """The queue of a route fell behind, was not reached, or is well again."""
+
+    target: str
+    command: CommandName
+    health: str
+    """`healthy`, `unhealthy`, `stalled`, `unpolled` or `unreachable`."""
+    previous: str
+    detail: str
+    oldest_age_seconds: float | UnsetType = UNSET
+
+
 Event: TypeAlias = (
     CommandDelivered
     | CommandInvalid
@@ -263,6 +282,8 @@ Event: TypeAlias = (
     | TelemetryDeliveryFailed
     | TelemetryQueueUnhealthy
     | SnapshotTooLarge
+    | SnapshotFailed
+    | RouteHealthChanged
 )
 
 _encoder = msgspec.json.Encoder()

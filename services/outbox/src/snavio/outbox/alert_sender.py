@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from snavio.outbox.alert_choices import AlertChoices
-    from snavio.outbox.leader import Leadership
     from snavio.outbox.mail import Mails
     from snavio.outbox.webhook import Webhooks
+    from snavio.runtime.leadership import Leadership
     from snavio.runtime.logs import Log
     from snavio.runtime.telemetry import Telemetry
     from snavio.telemetry.alert_log import AlertLog, RaisedAlert

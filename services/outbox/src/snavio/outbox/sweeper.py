@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
     from snavio.outbox.carrier import Carrier
     from snavio.outbox.lanes import Lanes
-    from snavio.outbox.leader import Leadership
     from snavio.outbox.ports import Rows, Stream
     from snavio.outbox.shard_leases import ShardLeases
     from snavio.outbox.values import StoredRow
+    from snavio.runtime.leadership import Leadership
 
 
 class SweepSettings(msgspec.Struct, frozen=True, kw_only=True):

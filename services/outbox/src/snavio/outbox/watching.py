@@ -13,8 +13,8 @@ from snavio.wire.outbox import outbox_row
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from snavio.outbox.leader import Leadership
     from snavio.outbox.ports import Rows
+    from snavio.runtime.leadership import Leadership
     from snavio.runtime.telemetry import Telemetry
     from snavio.telemetry.queue_watch import QueueWatch
 

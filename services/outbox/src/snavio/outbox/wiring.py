@@ -15,7 +15,6 @@ from snavio.outbox.carrier import Carrier
 from snavio.outbox.failures import Failures
 from snavio.outbox.intake import StreamIntake
 from snavio.outbox.lanes import Lanes
-from snavio.outbox.leader import Leadership
 from snavio.outbox.mail import Mails
 from snavio.outbox.notebook import Notebook
 from snavio.outbox.remover import Remover
@@ -23,6 +22,7 @@ from snavio.outbox.shard_leases import ShardLeases
 from snavio.outbox.sweeper import Sweeper
 from snavio.outbox.watching import Watching
 from snavio.outbox.webhook import Webhooks
+from snavio.runtime.leadership import Leadership
 from snavio.telemetry.alert_log import AlertLog
 from snavio.telemetry.alert_store import AlertStore
 from snavio.telemetry.queue_reader import QueueReader
