@@ -17,8 +17,10 @@ DELIVERED = "snavio.command.delivered"
 FAILED = "snavio.command.failed"
 INVALID = "snavio.command.invalid"
 DUPLICATE = "snavio.command.duplicate"
+BAN = "snavio.fairness.warm-path-ban"
 
 _WARM, _STRICT, _COPIES, _LIMITED, _LIMIT, _SURVIVORS, _REVOKED = 300, 10, 20, 60, 25, 200, 20
+_CONTENDED, _EVERY, _AFTERWARDS = 80, 8, 10
 _PATIENCE_SECONDS = 60.0
 
 Say = Callable[[str], None]
@@ -51,6 +53,7 @@ class Demonstration:
         await self._warm(acme, cloud, source, queues["notify-user"])
         await self._strict(acme, cloud, source, queues["refund"])
         await self._limited(acme, cloud, source, queues["sms"])
+        await self._fairness(acme, globex, source, queues["post"])
         await self._refusals(acme, cloud, source)
         await self._forgery(mallory, acme, source, outsider, queues["notify-user"])
         await self._survival(acme, cloud, source, queues["notify-user"])
@@ -63,6 +66,7 @@ class Demonstration:
             "sms": {"rate_limit": {"limit": _LIMIT, "interval_seconds": 3600, "burst": _LIMIT}},
             "revoke-token": {"sensitivity": "critical"},
             "typed": {"schema": {"type": "object", "required": ["user"]}},
+            "post": {},
             "closed": {},
         }
         queues: dict[str, Queue] = {}
@@ -127,6 +131,35 @@ class Demonstration:
         self.checks.equal("a limit lets through what it allows, and no more", _LIMIT, len(arrived))
         hinted = [e for e in events if e.get("reason") == "rate-limit-exceeded" and e["retry_after_ms"] > 0]
         self.checks.equal("… and refuses the rest with a hint when to try again", refused, len(hinted))
+
+    async def _fairness(self, acme: Tenant, globex: Tenant, busy: str, queue: Queue) -> None:
+        self._say("one source takes most of a command that another wants too")
+        quiet = await acme.add_service("audit")
+        await globex.gateway.call("PUT", f"/api/v1/acls/{quiet}/discord-bot/post", {})
+        cloud = await acme.emitter()
+        senders = [quiet if n % _EVERY == 0 else busy for n in range(_CONTENDED)]
+        await put_events(cloud, [acme.entry(sender, "discord-bot", "post", {}) for sender in senders])
+        events = await self._told(acme, lambda e: counted(e, DELIVERED) >= _CONTENDED and counted(e, BAN) > 0)
+        self.checks.equal(
+            "a source that dominates is told of its ban",
+            {busy},
+            {e["source"] for e in events if e["event"] == BAN},
+        )
+        await self._arrivals(queue, _CONTENDED)
+        later = [acme.entry(sender, "discord-bot", "post", {}) for sender in [busy, quiet] * _AFTERWARDS]
+        await put_events(cloud, later)
+        paths = {
+            (m["command"]["source"], m["metadata"]["path"]) for m in await self._arrivals(queue, len(later))
+        }
+        expected = {f"{busy} slow", f"{quiet} fast"}
+        self.checks.equal(
+            "… and leaves the warm path to the quiet one", expected, {" ".join(pair) for pair in paths}
+        )
+        told = await self._told(globex, lambda events: counted(events, BAN) > 0)
+        self.checks.equal(
+            "… and so is the owner of the target", {busy}, {e["source"] for e in told if e["event"] == BAN}
+        )
+        await self._told(acme, lambda events: counted(events, DELIVERED) >= len(later))
 
     async def _refusals(self, acme: Tenant, cloud: Cloud, source: str) -> None:
         self._say("one command for each thing that can be wrong")
