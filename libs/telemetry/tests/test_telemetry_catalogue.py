@@ -59,6 +59,8 @@ CATALOGUE = {
 BEYOND = {
     "snavio.command.escalated",
     "snavio.command.over_limit",
+    "snavio.route.health_changed",
+    "snavio.snapshot.failed",
     "snavio.snapshot.too_large",
     "snavio.telemetry.delivery_failed",
     "snavio.telemetry.queue_unhealthy",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 
 import anyio
-from snavio.outbox.leader import Leadership
 
 from snavio.aws.errors import Permanent
 from snavio.aws.memory.tables import MemoryTables
@@ -15,6 +14,7 @@ from snavio.outbox.shard_leases import ShardLeases
 from snavio.outbox.sweeper import Sweeper, SweepSettings
 from snavio.outbox.values import Record, RecordPage, Shard, StoredRow
 from snavio.runtime.bell import Bell
+from snavio.runtime.leadership import Leadership
 from snavio.runtime.logs import recording_log
 from snavio.runtime.testing import virtual_now, virtual_time
 

@@ -21,7 +21,12 @@ def _tags(*kinds: type[msgspec.Struct]) -> frozenset[str]:
 
 CRITICAL = _tags(events.CommandInvalid, events.TelemetryDropped, events.KeyExpiryImminent)
 """Events that cannot be switched off: with no channel they become a metric and a flag for operators."""
-OPERATIONAL = _tags(events.TelemetryDeliveryFailed, events.TelemetryQueueUnhealthy, events.SnapshotTooLarge)
+OPERATIONAL = _tags(
+    events.TelemetryDeliveryFailed,
+    events.TelemetryQueueUnhealthy,
+    events.SnapshotFailed,
+    events.SnapshotTooLarge,
+)
 """Events for operators; they are always on the operators' dashboard."""
 ALERTABLE = (
     CRITICAL
@@ -32,6 +37,7 @@ ALERTABLE = (
         events.WarmPathBan,
         events.AbuseDetected,
         events.LegacyKeyUsed,
+        events.RouteHealthChanged,
         events.SkewNearLimit,
     )
 )
