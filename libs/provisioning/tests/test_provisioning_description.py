@@ -39,6 +39,7 @@ def test_only_what_has_no_arn_is_granted_everywhere():
         "cloudwatch:GetMetricStatistics",
         "ses:SendEmail",
         "ses:SendRawEmail",
+        "sns:SetSubscriptionAttributes",
         "sqs:ListQueues",
     }
 
