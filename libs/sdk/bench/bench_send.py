@@ -2,7 +2,7 @@
 
 Run by hand: `python libs/sdk/bench/bench_send.py [--embedded] [--commands N]`. By default the endpoint is a process of its
 own that answers from memory, so that the client is what is measured; with `--embedded` it is the embedded AWS, which is
-the limit itself. The bare client is aiobotocore as it comes, with entries made beforehand: no canonical form, no
+the limit itself. The bare client is aiobotocore as it comes, with the same entries made beforehand: no canonical form, no
 signature, no batching to do, nobody to answer. Rounds alternate; figures are medians.
 """
 
@@ -25,9 +25,11 @@ from aiobotocore.session import AioSession
 
 from snavio.sdk.aws_session import AwsOptions
 from snavio.sdk.bus import open_bus
+from snavio.sdk.outgoing import detail, prepare
 from snavio.sdk.producer import Command, Producer, ProducerOptions
-from snavio.sdk.tenant_config import TenantConfig
+from snavio.sdk.tenant_config import TenantConfig, choose_signer
 from snavio.sdk.testing.registry import MemoryRegistry
+from snavio.wire.times import format_time
 
 SOURCE = "acme/billing"
 IN_FLIGHT = 8
@@ -106,12 +108,13 @@ async def opened(endpoint: str) -> AsyncGenerator[dict[str, Callable[[int], Awai
         producer = await stack.enter_async_context(
             Producer("", "", origin=origin, opened=bus, options=ProducerOptions(in_flight=IN_FLIGHT))
         )
-        detail = json.dumps({"metadata": {"id": "0" * 36, "hmac": "0" * 64}, "command": {"payload": PAYLOAD}})
+        signer = choose_signer(origin.config, SOURCE, time.time())
+        ready = detail(prepare("discord-bot", "notify-user", PAYLOAD), signer, format_time(time.time()))
         entry = {
             "EventBusName": "bench",
             "Source": SOURCE,
             "DetailType": "snavio.command-sent",
-            "Detail": detail,
+            "Detail": ready,
         }
 
         async def bare(count: int) -> None:

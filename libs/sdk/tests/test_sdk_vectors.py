@@ -5,9 +5,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import importlib.util
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -19,14 +18,11 @@ ROOT = Path(__file__).parents[3]
 FILE = json.loads((ROOT / "docs/reference/signature-vectors.json").read_text())
 
 
-def test_the_pages_are_in_step_with_the_code():
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "tools/reference"), "--check"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert "signature-vectors" not in done.stderr
+def test_the_file_is_what_the_code_makes():
+    spec = importlib.util.spec_from_file_location("vectors", ROOT / "tools/generate/vectors.py")
+    vectors = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(vectors)
+    assert json.loads(vectors.vectors_json()) == FILE
 
 
 @pytest.mark.parametrize("vector", FILE["vectors"], ids=lambda vector: vector["name"])

@@ -92,7 +92,7 @@ class _Local:
         self._units = units
 
     def seen_by(self, command: Admitted, now: float) -> str | None:
-        return self.seen.find(f"{command.source}#{command.id}", now)
+        return self.seen.find(_claim_key(command), now)
 
     def local_ban(self, command: Admitted, now: float) -> Dominance | None:
         return self.fairness.ban((command.target, command.name), command.source, now)
@@ -149,7 +149,7 @@ class Dispatch:
         else:
             self._reports.escalated(command, decision.reason)
             if decision.strict:
-                self._local.seen.add(f"{command.source}#{command.id}", message_id, now)
+                self._local.seen.add(_claim_key(command), message_id, now)
             self._slow(Escalated(command, decision.reason, now, decision.dominance), message_id)
 
     def _slow(self, escalated: Escalated, message_id: str) -> None:
