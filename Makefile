@@ -75,9 +75,10 @@ format: setup ## Rewrite the code in the one format and fix what can be fixed sa
 
 ##@ Measure
 .PHONY: bench
-bench: setup ## Measure decisions and AWS clients beside their floors (a few minutes)
+bench: setup ## Measure decisions, AWS clients and a cold start (a few minutes)
 	$(BIN)/python bench/decisions.py build/bench-decisions.json
 	$(BIN)/python libs/aws/bench/bench_clients.py
+	$(BIN)/python libs/registry/bench/bench_snapshot.py
 
 .PHONY: bench-spark
 bench-spark: setup ## Measure the audit against a bare read and groupBy, 2 and 20 million rows

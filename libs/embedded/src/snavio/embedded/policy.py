@@ -3,8 +3,8 @@
 Each as AWS does it: the condition keys `events:source` and `events:detail-type`, with every entry of a PutEvents call
 evaluated on its own; `aws:PrincipalArn` naming the role, not the session, of an assumed role; the resource policy of an
 event bus, stored whole and enforced; a batch authorised as its single action; a key checked as itself when it is called
-by its alias; and a stream by its own ARN. MiniStack looks these functions up at each request, so replacing them in
-their modules is enough.
+by its alias; a stream by its own ARN, and a replay by that of its archive or its own. MiniStack looks these functions up
+at each request, so replacing them in their modules is enough.
 """
 
 from __future__ import annotations
@@ -167,6 +167,8 @@ def _name_keys_and_streams() -> None:
     ) -> Any:
         if service == "dynamodbstreams":
             return _stream_of(body, streams._decode_iterator)  # noqa: SLF001
+        if service == "events" and (replayed := _replay_of(body, *rest[-2:])):
+            return replayed
         arn = extract(service, method, path, headers, body, *rest)
         if service == "kms" and ":alias/" in arn:
             key = kms._resolve_key(arn)  # noqa: SLF001
@@ -174,6 +176,20 @@ def _name_keys_and_streams() -> None:
         return arn
 
     actions.extract_resource_arn = extract_resource_arn
+
+
+def _replay_of(body: bytes, region: str, account: str) -> str | None:
+    """What a call about a replay is about: the archive it starts from, or the replay itself."""
+    try:
+        request: Any = json.loads(body)
+    except ValueError:
+        return None
+    if not isinstance(request, dict) or "ReplayName" not in request:
+        return None
+    fields: dict[str, Any] = request  # pyright: ignore[reportUnknownVariableType]
+    return str(
+        fields.get("EventSourceArn") or f"arn:aws:events:{region}:{account}:replay/{fields['ReplayName']}"
+    )
 
 
 def _stream_of(body: bytes, decode_iterator: Any) -> str:
