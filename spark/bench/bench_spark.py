@@ -11,7 +11,6 @@ looks for what changed, rolls up, records the feed, finds who dominates and bans
     python spark/bench/bench_spark.py --millions 2 --millions 20
 """
 
-
 from __future__ import annotations
 
 import os
