@@ -17,6 +17,10 @@ from snavio.gateway.site import Site
 from snavio.gateway.tokens import TokenRules, Tokens, read_secret
 from snavio.runtime.log_events import LogEvent
 from snavio.runtime.worker import Worker
+from snavio.telemetry.pipeline import provision_pipeline
+from snavio.wire.names import PLATFORM_TENANT
+
+_PIPELINE_SECONDS = 3600.0
 
 
 async def wire(config: GatewayConfig, worker: Worker) -> None:
@@ -44,6 +48,7 @@ def wire_on(aws: Aws, config: GatewayConfig, worker: Worker) -> HttpIntake:
     worker.intake(intake)
     worker.log.info(LogEvent.HTTP_LISTENING, host=config.host, port=intake.port)
     _keep_house(control, config.housekeeping_seconds, worker)
+    _keep_operators_informed(aws, config, worker)
     return intake
 
 
@@ -71,6 +76,17 @@ def _keep_house(control: Control, seconds: float, worker: Worker) -> None:
         ("rotate-keys", rotate),
     ):
         worker.every(seconds, work, name=name, tolerate=(SnavioError,))
+
+
+def _keep_operators_informed(aws: Aws, config: GatewayConfig, worker: Worker) -> None:
+    """The platform's own telemetry needs a pipeline as a tenant's does; with no readers named, only root reads it."""
+
+    async def provision() -> None:
+        await provision_pipeline(aws.client, config.names, PLATFORM_TENANT)
+
+    worker.every(
+        _PIPELINE_SECONDS, provision, name="operators-pipeline", tolerate=(SnavioError,), at_once=True
+    )
 
 
 async def _active_sources(control: Control) -> list[str]:
