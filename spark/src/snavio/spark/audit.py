@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from snavio.spark.lake import Lake
     from snavio.spark.store import Store
+    from snavio.wire.events import AbuseDetected
 
 STATE = "_state/audit.json"
 Tell: TypeAlias = Callable[[str], None]
@@ -143,10 +144,11 @@ def audit(
     slots = stale_slots(lake, limits, start, end)
     bans = find_abuse(spark, lake, limits, slots)
     acting = in_force(bans, now)
-    events = events_of(
-        acting, sink.owners(t for ban in acting for t in ban.targets) if acting else {}, now=now
-    )
+    events: list[AbuseDetected] = []
     if acting:
+        told = recorded(spark, lake, slots)
+        targets = {target for ban in (*acting, *told) for target in ban.targets}
+        events = events_of(acting, told, sink.owners(targets), now=now)
         tell(f"banning {', '.join(ban.source for ban in acting)}")
         sink.apply(acting, events, now=now)
     # After the sink, since the fingerprints of this table are what says that a ban window was acted on.
@@ -205,6 +207,16 @@ def find_abuse(spark: SparkSession, lake: Lake, limits: Thresholds, slots: Itera
         return []
     minutes = lake.minutes.read(spark, wanted[0], wanted[-1] + limits.ban_window_seconds)
     found = abuse(violations(minutes, limits), limits).where(F.col("window").isin(wanted))
+    return _bans(found)
+
+
+def recorded(spark: SparkSession, lake: Lake, slots: Iterable[int]) -> list[AbuseBan]:
+    """The abuse in these ban windows as the last run that acted on them found it."""
+    wanted = sorted(slots)
+    return _bans(lake.abuse.read(spark, wanted[0], wanted[-1] + 1).where(F.col("window").isin(wanted)))
+
+
+def _bans(found: DataFrame) -> list[AbuseBan]:
     return sorted(
         AbuseBan(
             row["source"],

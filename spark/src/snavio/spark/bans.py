@@ -43,11 +43,15 @@ def in_force(bans: Iterable[AbuseBan], now: float) -> list[AbuseBan]:
     return sorted(ban for ban in bans if now < ban.until)
 
 
-def events_of(bans: Iterable[AbuseBan], owners: Mapping[str, str], *, now: float) -> list[AbuseDetected]:
+def events_of(
+    bans: Iterable[AbuseBan], told: Iterable[AbuseBan], owners: Mapping[str, str], *, now: float
+) -> list[AbuseDetected]:
     """One event a ban and tenant: the offender, and the owner of each affected target.
 
-    The id follows from source, ban window and tenant, so whoever reports a ban again reports the same event.
+    `told` are the bans as an earlier run reported them: a tenant that has heard of a ban window hears no more of it. The
+    id follows from source, ban window and tenant, so a run that is done again reports the same events.
     """
+    heard = {(ban.source, ban.window): _concerned(ban, owners) for ban in told}
     return [
         AbuseDetected(
             event_id=derived_id("abuse", ban.source, str(ban.window), tenant),
@@ -59,7 +63,9 @@ def events_of(bans: Iterable[AbuseBan], owners: Mapping[str, str], *, now: float
             ban_applied_until=format_time(ban.until),
         )
         for ban in bans
-        for tenant in sorted(
-            {tenant_of(ban.source)} | {owners[target] for target in ban.targets if target in owners}
-        )
+        for tenant in sorted(_concerned(ban, owners) - heard.get((ban.source, ban.window), set()))
     ]
+
+
+def _concerned(ban: AbuseBan, owners: Mapping[str, str]) -> set[str]:
+    return {tenant_of(ban.source)} | {owners[target] for target in ban.targets if target in owners}

@@ -69,7 +69,7 @@ async def _apply(
     for event in events:
         row: Item = msgspec.to_builtins(outbox_row(event, now))
         try:
-            # Once a ban window: later runs find more violations in it, and say nothing new.
+            # A row that is there already is on its way: a run done again has nothing to add.
             await tables.put(names.outbox, row, condition=Absent("pk"))
         except ConditionFailed:
             continue
