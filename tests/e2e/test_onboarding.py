@@ -36,7 +36,8 @@ class Shell:
     def type(self, line: str) -> str:
         """Run one line as it stands; its output. It must succeed."""
         ended = self.run(*shlex.split(line)[1:])
-        assert ended.returncode == 0, (line, ended.stdout, ended.stderr)
+        log = (self._folder / "log").read_text().splitlines()[-20:]
+        assert ended.returncode == 0, "\n".join([line, ended.stdout, ended.stderr, *log])
         return ended.stdout
 
     def json(self, *arguments: str) -> Any:
