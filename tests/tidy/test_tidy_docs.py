@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from pathlib import Path
 from urllib.parse import unquote
 
 LINK = re.compile(r"!?\[(?:[^\]\[]|\[[^\]]*\])*\]\(\s*<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\s*\)")
@@ -72,3 +73,12 @@ def test_every_decision_is_in_the_index(root):
     assert sorted(name for name in records if f"({name})" not in index) == []
     numbers = [name[:4] for name in records]
     assert len(numbers) == len(set(numbers))
+
+
+def test_the_quickstart_of_the_readme_is_the_one_that_is_run():
+    """The lines of the onboarding page are typed by a test; the README shows the very same."""
+    root = Path(__file__).parents[2]
+    page = (root / "docs" / "howto" / "onboard.md").read_text()
+    first_block = page.split("```sh\n")[1].split("```")[0]
+    assert first_block.count("snavio ") >= 6
+    assert first_block in (root / "README.md").read_text()
