@@ -109,14 +109,10 @@ async def test_all_failed_checks_are_named_together(world, control, acme):
     assert await control.directory.owner("bot") is None
 
 
-async def test_ephemeral_routes_end_and_are_cleared_away(world, control, admin, acme):
+async def test_a_route_may_be_registered_until_a_moment(world, control, acme):
     end = datetime.fromtimestamp(world.clock() + 60, UTC)
     await control.routes.put(acme, "bot", "ping", spec(expires_at=end))
-    assert await control.routes.expire(admin) == 0
-    world.clock.advance(60)
-    assert await control.routes.expire(admin) == 1
-    with pytest.raises(Missing):
-        await control.routes.get(acme, "bot", "ping")
+    assert (await control.routes.get(acme, "bot", "ping")).expires_at == end.timestamp()
 
 
 async def test_a_change_is_rolled_back_by_the_owner_through_the_same_checks(

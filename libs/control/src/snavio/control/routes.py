@@ -169,18 +169,6 @@ class Routes:
                 await self._store.delete_route(route.target, route.command, actor=actor)
             await self._directory.change([Edit(owner, None)], actor=actor, action="target.release")
 
-    async def expire(self, principal: Principal) -> int:
-        """Remove routes that have ended; gives how many."""
-        now = self._clock()
-        ended = [
-            route
-            for route in (await self._catalogue.current()).routes.values()
-            if route.expires_at is not None and now >= route.expires_at
-        ]
-        for route in ended:
-            await self._store.delete_route(route.target, route.command, actor=principal.subject)
-        return len(ended)
-
     async def _tenant_for(
         self, principal: Principal, target: str, owner: Owner | None, spec: RouteSpec
     ) -> str:

@@ -64,7 +64,7 @@ class GatewayConfig(CommonConfig, frozen=True, kw_only=True):
     housekeeping_seconds: Annotated[
         Seconds,
         Meta(
-            description="Time between two rounds of finishing registrations, ending routes and rotating keys"
+            description="Time between two rounds of finishing registrations that stopped half-way"
         ),
     ] = 60.0
 

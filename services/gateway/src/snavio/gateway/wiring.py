@@ -6,7 +6,6 @@ from snavio.aws.boto.session import Aws, open_aws
 from snavio.aws.errors import SnavioError
 from snavio.control.authority import system
 from snavio.control.control import Control, control_of
-from snavio.control.models import State
 from snavio.gateway.access_log import AccessLog
 from snavio.gateway.app import make_app
 from snavio.gateway.config import GatewayConfig
@@ -53,6 +52,7 @@ def wire_on(aws: Aws, config: GatewayConfig, worker: Worker) -> HttpIntake:
 
 
 def _keep_house(control: Control, seconds: float, worker: Worker) -> None:
+    """Finish what stopped half-way. Keys and what expires are the monitor's, which does them once across the fleet."""
     keeper = system("housekeeping")
 
     async def resume() -> None:
@@ -63,19 +63,7 @@ def _keep_house(control: Control, seconds: float, worker: Worker) -> None:
                 # One tenant's trouble is not the others'.
                 worker.log.warning(LogEvent.TASK_TOLERATED, error=error, task="resume", tenant=tenant)
 
-    async def expire() -> None:
-        await control.routes.expire(keeper)
-
-    async def rotate() -> None:
-        for source in await control.keys.rotate_due(await _active_sources(control)):
-            worker.log.info(LogEvent.KEY_ROTATED, source=source)
-
-    for name, work in (
-        ("finish-registrations", resume),
-        ("end-routes", expire),
-        ("rotate-keys", rotate),
-    ):
-        worker.every(seconds, work, name=name, tolerate=(SnavioError,))
+    worker.every(seconds, resume, name="finish-registrations", tolerate=(SnavioError,))
 
 
 def _keep_operators_informed(aws: Aws, config: GatewayConfig, worker: Worker) -> None:
@@ -87,16 +75,6 @@ def _keep_operators_informed(aws: Aws, config: GatewayConfig, worker: Worker) ->
     worker.every(
         _PIPELINE_SECONDS, provision, name="operators-pipeline", tolerate=(SnavioError,), at_once=True
     )
-
-
-async def _active_sources(control: Control) -> list[str]:
-    return [
-        service.source
-        for tenant in await control.directory.tenants()
-        if tenant.state is State.ACTIVE
-        for service in await control.directory.services(tenant.tenant)
-        if service.state is State.ACTIVE
-    ]
 
 
 def _tokens(config: GatewayConfig, worker: Worker) -> Tokens:
