@@ -63,9 +63,7 @@ class GatewayConfig(CommonConfig, frozen=True, kw_only=True):
     ] = 60.0
     housekeeping_seconds: Annotated[
         Seconds,
-        Meta(
-            description="Time between two rounds of finishing registrations that stopped half-way"
-        ),
+        Meta(description="Time between two rounds of finishing registrations that stopped half-way"),
     ] = 60.0
 
     def __post_init__(self) -> None:
