@@ -4,7 +4,8 @@
 #   APPLICATION_ID=… ROLE_ARN=… BUCKET=… [PREFIX=snavio] deploy/emr/submit.sh audit|report
 #
 # The application is of release emr-spark-8.0.0. BUCKET holds, under spark/, what package.sh wrote, and the lake under
-# lake/. `audit` runs on and on with one warm session; `report` runs once, for a scheduler to start every hour.
+# lake/; ROLE_ARN is that of <prefix>-auditor. `snavio provision` makes both. `audit` runs on and on with one warm session;
+# `report` runs once, for a scheduler to start every hour.
 set -euo pipefail
 : "${APPLICATION_ID:?}" "${ROLE_ARN:?}" "${BUCKET:?}"
 export BUCKET PREFIX=${PREFIX:-snavio}

@@ -22,7 +22,7 @@ def test_it_plans_then_provisions_then_finds_nothing_to_do(on_the_endpoint, caps
     assert main(["provision", "--archive-days", "3", "--dry-run"]) == 0
     plan = capsys.readouterr().out
     assert f"archive   {on_the_endpoint.names.archive}  correct retention" in plan
-    assert "1 of 32 resources would change." in plan
+    assert "1 of 33 resources would change." in plan
 
     assert main(["provision", "--archive-days", "3", "--json"]) == 0
     done = json.loads(capsys.readouterr().out)
@@ -30,7 +30,7 @@ def test_it_plans_then_provisions_then_finds_nothing_to_do(on_the_endpoint, caps
     assert [change["aspects"] for change in done["changes"]] == [["retention"]]
 
     assert main(["provision", "--archive-days", "3"]) == 0
-    assert capsys.readouterr().out == "All 32 resources are as described.\n"
+    assert capsys.readouterr().out == "All 33 resources are as described.\n"
 
 
 def test_no_region_is_one_clear_sentence(on_the_endpoint, capsys, monkeypatch):

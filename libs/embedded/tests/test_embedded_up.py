@@ -122,7 +122,7 @@ def test_it_runs_each_service_with_its_own_role_stops_in_order_and_keeps_its_sta
         sqs = platform.client("sqs")
         queue = sqs.get_queue_url(QueueName="snavio-fast")["QueueUrl"]
         assert sqs.receive_message(QueueUrl=queue)["Messages"][0]["Body"] == "kept"
-        assert "32 resources, 0 made or corrected" in (tmp_path / "log").read_text()
+        assert "33 resources, 0 made or corrected" in (tmp_path / "log").read_text()
 
         # And killed outright, it leaves nothing behind either, and the directory can be used again.
         pids = platform.pids()

@@ -22,7 +22,7 @@ def apply_to(platform, settings=None, **options):
 
 async def test_applying_again_changes_nothing(platform):
     report = await apply_to(platform)
-    assert report.resources == 32
+    assert report.resources == 33
     assert report.changes == ()
 
 
@@ -124,7 +124,7 @@ async def test_a_dry_run_on_an_empty_account_writes_nothing(platform):
         plan = await apply(
             describe(absent), platform.session, endpoint_url=platform.endpoint_url, dry_run=True
         )
-        assert len(plan.changes) == plan.resources == 32
+        assert len(plan.changes) == plan.resources == 33
 
 
 async def test_a_table_with_another_key_is_refused_by_name(platform):

@@ -192,6 +192,17 @@ def rights(platform, facts):
         ("gateway", "sqs", "receive_message", receive(names.telemetry("acme")), False),
         ("gateway", "dynamodb", "transact_write_items", change, True),
         ("gateway", "kms", "generate_data_key", data_key, True),
+        ("auditor", "dynamodb", "query", query(names.stats), True),
+        ("auditor", "dynamodb", "scan", {"TableName": names.stats}, False),
+        ("auditor", "dynamodb", "put_item", put(names.stats, **sk), False),
+        ("auditor", "dynamodb", "transact_write_items", change, True),
+        ("auditor", "dynamodb", "put_item", put(names.outbox, **sk), True),
+        ("auditor", "dynamodb", "put_item", put(names.limits), False),
+        ("auditor", "s3", "put_object", {"Bucket": names.bucket, "Key": "lake/a"}, True),
+        ("auditor", "s3", "put_object", {"Bucket": names.bucket, "Key": "spark/a"}, False),
+        ("auditor", "s3", "get_object", {"Bucket": names.bucket, "Key": "spark/a"}, True),
+        ("auditor", "s3", "get_object", {"Bucket": names.bucket, "Key": "snavio/a"}, False),
+        ("auditor", "sqs", "receive_message", receive(names.fast), False),
     ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from snavio.provisioning.policies import Statement
+from snavio.provisioning.policies import Conditions, Statement
 from snavio.provisioning.resources import Role
 from snavio.wire.names import Names
 
@@ -38,7 +38,7 @@ _USE_KEY = ("kms:Decrypt", "kms:GenerateDataKey")
 
 
 def task_roles(names: Names) -> tuple[Role, ...]:
-    """The role of each service and of the replayer."""
+    """The role of each service, of the replayer and of the auditor."""
     grants = _Grants(names)
     services = {
         "shield": grants.shield(),
@@ -63,7 +63,17 @@ def task_roles(names: Names) -> tuple[Role, ...]:
         trust=_trust({"AWS": (account_root(names),)}),
         policy=grants.replayer(),
     )
-    return (*tasks, replayer)
+    auditor = Role(
+        name=names.role("auditor"),
+        description="What the Spark jobs may do.",
+        # EMR Serverless serves other accounts too, and must not lend them this role.
+        trust=_trust(
+            {"Service": ("emr-serverless.amazonaws.com",), "AWS": (account_root(names),)},
+            {"StringEqualsIfExists": {"aws:SourceAccount": (names.account,)}},
+        ),
+        policy=grants.auditor(),
+    )
+    return (*tasks, replayer, auditor)
 
 
 def account_root(names: Names) -> str:
@@ -71,8 +81,10 @@ def account_root(names: Names) -> str:
     return f"arn:{names.partition}:iam::{names.account}:root"
 
 
-def _trust(principals: dict[str, tuple[str, ...]]) -> Statement:
-    return Statement(sid="Assume", actions=("sts:AssumeRole",), principals=principals)
+def _trust(principals: dict[str, tuple[str, ...]], conditions: Conditions | None = None) -> Statement:
+    return Statement(
+        sid="Assume", actions=("sts:AssumeRole",), principals=principals, conditions=conditions or {}
+    )
 
 
 class _Grants:
@@ -235,6 +247,18 @@ class _Grants:
             self._read(names.registry, names.changelog),
             self._key("OpenSecrets", ("kms:Decrypt",), names.secrets_key),
             self._update("Audit", names.control),
+        )
+
+    def auditor(self) -> tuple[Statement, ...]:
+        names = self._names
+        return (
+            Statement(sid="ReadFeed", actions=("dynamodb:Query",), resources=(names.table_arn(names.stats),)),
+            # A global ban is a change of the registry.
+            self._update("Ban", names.registry, names.changelog),
+            self._write("Report", names.outbox),
+            self._objects("KeepLake", ("s3:GetObject", "s3:PutObject", "s3:DeleteObject"), "lake/*"),
+            self._objects("LoadCode", ("s3:GetObject",), "spark/*"),
+            self._list_bucket(),
         )
 
     # What the grants above are made of
