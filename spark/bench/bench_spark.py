@@ -1,12 +1,15 @@
 """How the audit stands against reading the same rows and one groupBy, and whether its time grows as the rows do.
 
-The feed of each size is generated once, as Parquet with the columns of the data source, so that reading costs either
-side as little as it can and the ratio is the rollup's own. All are then measured in turns and the best of each is kept,
-since on a shared machine everything else only ever adds. Processor time of Spark's process decides, for the same reason;
-elapsed time is told beside it.
+The feed of each size is generated once, as Parquet with the columns of the data source: either side reads the same
+files, and as cheaply as can be, so that the ratio is the rollup's own.
 
-`bare` reads and groups and keeps nothing. `rollup` makes the minutes of the lake, on disk. `audit` is all of a run: it
-looks for what changed, rolls up, records the feed, finds who dominates and bans.
+- `bare` reads the rows, groups them once into the very sums of the lake, and keeps nothing (Spark's `noop` sink).
+- `rollup` makes the minutes of the lake of them: partitioned Parquet on disk, and its manifest.
+- `audit` is all of a run: it looks for what changed, rolls up, records the feed, finds who dominates, and bans.
+- `coarse` is a smaller question, for comparison: one sum for each (window, source, target, command), no histogram.
+
+They take turns, and the median of each is kept. On a machine shared with others the processor time of Spark's process
+says more than the clock; both are told.
 
     python spark/bench/bench_spark.py --millions 2 --millions 20
 """
@@ -20,6 +23,7 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -39,7 +43,7 @@ from snavio.spark.synthetic import Abuser, Spec, worker_rows
 from snavio.wire.stats import WINDOW_SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -49,6 +53,7 @@ if TYPE_CHECKING:
 START = 1_763_424_000
 WINDOWS = 30
 ROWS_A_WORKER = 5_000
+MOST = 1.5
 ABUSER = "tenant-7/service-1"
 _MEASURED = ("source", "target", "command", "outcome", "bucket", "count")
 
@@ -158,10 +163,18 @@ class Found:
 
 
 def bare(spark: SparkSession, folder: Path) -> None:
-    """The measure: read the same rows, group once, keep nothing."""
+    """The measure: read the same rows, group once into the same sums, keep nothing."""
+    _group(spark, folder, "window", "source", "target", "command", "service", "outcome", "bucket")
+
+
+def coarse(spark: SparkSession, folder: Path) -> None:
+    """Read the same rows, group once into fewer sums, keep nothing."""
+    _group(spark, folder, "window", "source", "target", "command")
+
+
+def _group(spark: SparkSession, folder: Path, *by: str) -> None:
     counts = spark.read.schema(COUNTS).parquet(str(folder / "counts"))
-    grouped = counts.groupBy("window", "source", "target", "command").agg(F.sum("count"))
-    grouped.write.format("noop").mode("overwrite").save()
+    counts.groupBy(*by).agg(F.sum("count")).write.format("noop").mode("overwrite").save()
 
 
 def rolled(spark: SparkSession, folder: Path) -> None:
@@ -192,54 +205,109 @@ def _emptied(folder: Path) -> Path:
     return folder
 
 
-class Cost(msgspec.Struct, frozen=True, order=True):
-    """What one measurement took, in seconds."""
+class Cost(msgspec.Struct, frozen=True):
+    """What something took, in seconds."""
 
     processor: float
     elapsed: float
 
 
-def measured(work: Callable[[SparkSession, Path], None], spark: SparkSession, folder: Path) -> Cost:
-    """What it takes to do the work once."""
-    processor, elapsed = _processor_seconds(spark), time.perf_counter()
-    work(spark, folder)
-    return Cost(_processor_seconds(spark) - processor, time.perf_counter() - elapsed)
+class Size(msgspec.Struct, frozen=True):
+    """What was measured on one feed."""
+
+    rows: int
+    medians: dict[str, Cost]
+    ratios: dict[str, Cost]
+    """Over `bare`."""
+    peak_mb: int
+    """The most memory Spark's process had held by then."""
+
+
+WORK = {"bare": bare, "rollup": rolled, "audit": whole, "coarse": coarse}
+
+
+def measure(spark: SparkSession, folder: Path, rows: int, rounds: int, *, uncounted: int) -> Size:
+    """Do each kind of work so many times, in turns; the first rounds may be left out of account."""
+    costs: dict[str, list[Cost]] = {name: [] for name in WORK}
+    for counted in [False] * uncounted + [True] * rounds:
+        for name, work in WORK.items():
+            processor, elapsed = _processor_seconds(spark), time.perf_counter()
+            work(spark, folder)
+            cost = Cost(_processor_seconds(spark) - processor, time.perf_counter() - elapsed)
+            costs[name] += [cost] if counted else []
+    medians = {
+        name: Cost(median(cost.processor for cost in all_of), median(cost.elapsed for cost in all_of))
+        for name, all_of in costs.items()
+    }
+    base = medians["bare"]
+    ratios = {
+        name: Cost(cost.processor / base.processor, cost.elapsed / base.elapsed)
+        for name, cost in medians.items()
+    }
+    return Size(rows, medians, ratios, _peak_mb(spark))
 
 
 def _processor_seconds(spark: SparkSession) -> float:
-    gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 - the only one who knows the process
-    fields = Path(f"/proc/{gateway.proc.pid}/stat").read_text().rpartition(")")[2].split()
+    fields = (_process(spark) / "stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _peak_mb(spark: SparkSession) -> int:
+    status = dict(line.split(":", 1) for line in (_process(spark) / "status").read_text().splitlines())
+    return int(status["VmHWM"].split()[0]) // 1024
+
+
+def _process(spark: SparkSession) -> Path:
+    gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 - the only one who knows the process
+    return Path("/proc") / str(gateway.proc.pid)
+
+
+def show(size: Size) -> None:
+    """A line for each kind of work."""
+    click.echo(f"{size.rows:,} rows; Spark's process held {size.peak_mb:,} MB at most")
+    for name, cost in size.medians.items():
+        ratio = size.ratios[name]
+        click.echo(
+            f"  {name:<7}{cost.processor:8.2f} s processor ({ratio.processor:4.2f} x bare)"
+            f"{cost.elapsed:8.2f} s elapsed ({ratio.elapsed:4.2f} x bare)"
+            f"{cost.processor / size.rows * 1e6:7.2f} s a million rows"
+        )
 
 
 @click.command()
 @click.option("--millions", "sizes", type=float, multiple=True, default=(2.0, 20.0), show_default=True)
 @click.option("--rounds", default=3, show_default=True)
-@click.option("--memory", default="4g", show_default=True)
-def main(sizes: tuple[float, ...], rounds: int, memory: str) -> None:
-    """Measure, and fail when the rollup of the largest feed takes more than 1.5 times the bare reading and grouping."""
+@click.option("--memory", default="4g", show_default=True, help="Heap of Spark's process.")
+@click.option(
+    "--feeds", type=click.Path(path_type=Path), help="Keep generated feeds here, and use those found."
+)
+@click.option("--out", type=click.Path(path_type=Path), default=Path("build/bench-spark.json"))
+def main(sizes: tuple[float, ...], rounds: int, memory: str, feeds: Path | None, out: Path) -> None:
+    """Measure, and fail when the rollup of the largest feed takes more than 1.5 times `bare`."""
     spark = open_session("snavio-bench", master="local[*]", memory=memory)
-    ratio = 0.0
-    for millions in sorted(sizes):
-        with tempfile.TemporaryDirectory() as name:
-            folder = Path(name)
-            rows = generate(spec_of(millions), folder)
+    measured: list[Size] = []
+    with tempfile.TemporaryDirectory() as name:
+        for millions in sorted(sizes):
+            folder = (feeds or Path(name)) / f"{millions:g}"
+            if not folder.exists():
+                folder.mkdir(parents=True)
+                generate(spec_of(millions), folder)
+            rows = spark.read.parquet(str(folder / "counts")).count()
             size_shuffles(spark, rows)
-            # One round of each first, not counted: the first to run would pay for compiling what all use.
-            rounds_of = [
-                [measured(work, spark, folder) for work in (bare, rolled, whole)] for _ in range(rounds + 1)
-            ]
-            base, *others = (min(costs) for costs in zip(*rounds_of[1:], strict=True))
-        click.echo(f"{rows:,} rows")
-        for what, cost in zip(("bare", "rollup", "audit"), (base, *others), strict=True):
-            click.echo(
-                f"  {what:<7}{cost.processor:8.2f} s processor, {cost.elapsed:7.2f} s elapsed, "
-                f"{cost.processor / base.processor:5.2f} x bare, {cost.processor / rows * 1e6:6.2f} s a million rows"
-            )
-        ratio = others[0].processor / base.processor
+            # The rounds that Java takes to compile what all of them run are the first feed's, and not counted.
+            measured.append(measure(spark, folder, rows, rounds, uncounted=0 if measured else 3))
+            show(measured[-1])
     spark.stop()
-    if ratio > 1.5:
-        raise click.ClickException("The rollup takes more than 1.5 times reading the rows and one groupBy.")
+    first, last = measured[0], measured[-1]
+    for name in ("rollup", "audit"):
+        growth = last.medians[name].processor / first.medians[name].processor
+        click.echo(f"{name}: {last.rows / first.rows:.2f} times the rows took {growth:.2f} times as long")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_bytes(msgspec.json.format(msgspec.json.encode(measured)))
+    if last.ratios["rollup"].processor > MOST:
+        raise click.ClickException(
+            f"The rollup takes more than {MOST} times reading the rows and one groupBy."
+        )
 
 
 if __name__ == "__main__":

@@ -139,7 +139,7 @@ def audit(
     if changed:
         tell(f"rolling up {rows} rows of {len(changed)} windows")
         size_shuffles(spark, rows)
-        malformed = store_windows(items, feed_of.counts(sorted(changed)), lake, changed, now=now)
+        malformed = store_windows(spark, items, feed_of.counts(sorted(changed)), lake, changed, now=now)
     items.unpersist()
     slots = stale_slots(lake, limits, start, end)
     bans = find_abuse(spark, lake, limits, slots)
@@ -171,17 +171,22 @@ def audit(
 
 
 def store_windows(
-    items: DataFrame, counts: DataFrame, lake: Lake, changed: dict[int, str], *, now: float
+    spark: SparkSession,
+    items: DataFrame,
+    counts: DataFrame,
+    lake: Lake,
+    changed: dict[int, str],
+    *,
+    now: float,
 ) -> int:
     """Bring these windows of the lake up to date; returns how many items were malformed and set aside."""
     lake.feed.replace(feed(items.where(F.col("window").isin(list(changed)))), changed, now=now)
-    counting = Observation()
-    staged = lake.minutes.stage(
-        rollup(counts.observe(counting, F.count("fault").alias("malformed"))), changed
-    )
-    malformed = int(counting.get["malformed"])
-    if malformed or lake.faults.fingerprints(min(changed), max(changed) + WINDOW_SECONDS):
+    faulty, malformed = Observation(), 0
+    staged = lake.minutes.stage(rollup(counts, faulty), changed)
+    start, end = min(changed), max(changed) + WINDOW_SECONDS
+    if faulty.get["windows"] or lake.faults.fingerprints(start, end):
         lake.faults.replace(faults(counts), changed, now=now)
+        malformed = lake.faults.read(spark, start, end).where(F.col("window").isin(list(changed))).count()
     # Last, since the fingerprints of this table are what says that a window is done.
     lake.minutes.commit(staged, now=now)
     return malformed

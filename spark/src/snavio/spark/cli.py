@@ -41,7 +41,13 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON line a ru
 
 @click.group()
 def spark() -> None:
-    """Audit fairness and report usage, on Spark."""
+    r"""Audit fairness and report usage, on Spark.
+
+    \b
+    Examples:
+      snavio spark audit --lake lake --every 60     go on as the platform does
+      snavio spark report --lake lake --days 1      hours, days and a page, up to now
+    """
 
 
 @spark.command()
@@ -75,7 +81,16 @@ def audit(
     spread_share: float,
     spread_targets: int,
 ) -> None:
-    """Roll up the fairness feed, find who dominates, ban them and tell those concerned."""
+    r"""Roll up the fairness feed, find who dominates, ban them and tell those concerned.
+
+    Doing it twice, or again after it was killed, changes nothing.
+
+    \b
+    Examples:
+      snavio spark audit --lake lake                            once
+      snavio spark audit --lake s3://acme-lake/lake --every 60  every minute, on one warm session
+      snavio spark audit --lake lake --json                     one line of JSON a run
+    """
     names = Names(prefix=prefix)
     limits = Thresholds(target_share=target_share, spread_share=spread_share, spread_targets=spread_targets)
     session = open_session("snavio-audit", master=_master(master))
@@ -115,7 +130,16 @@ def report(
     until: datetime | None,
     prices: tuple[str, ...],
 ) -> None:
-    """Make hourly and daily rollups, usage, latency, failure and cost reports, and a page a day."""
+    r"""Make hourly and daily rollups, usage, latency, failure and cost reports, and a page a day.
+
+    Only what changed since the last time is made again, so late data corrects what it touches.
+
+    \b
+    Examples:
+      snavio spark report --lake lake                                today and yesterday
+      snavio spark report --lake lake --until 2026-11-17 --days 7    a week
+      snavio spark report --lake lake --price fast=4.20 --price fixed_a_day=25
+    """
     now = time.time()
     last = until.replace(tzinfo=UTC).timestamp() if until else now
     end = (int(last) // DAY_SECONDS + 1) * DAY_SECONDS

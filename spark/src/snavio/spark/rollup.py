@@ -10,19 +10,21 @@ from snavio.spark.schemas import COARSE, FAULTS, FEED, ROLLUP
 from snavio.spark.table import partition_columns
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, Observation
 
 _WHAT = ["source", "target", "command", "service", "outcome", "bucket"]
 
 
-def rollup(counts: DataFrame) -> DataFrame:
-    """Counts of single workers to one a minute: `COUNTS` to `ROLLUP`. Malformed items are left out."""
-    summed = (
-        counts.where(F.col("fault").isNull())
-        .groupBy("window", *_WHAT)
-        .agg(F.sum("count").cast("long").alias("count"))
-    )
-    return partition_columns(summed).select(*ROLLUP.fieldNames())
+def rollup(counts: DataFrame, faulty: Observation | None = None) -> DataFrame:
+    """Counts of single workers to one a minute: `COUNTS` to `ROLLUP`. Malformed items are left out.
+
+    `faulty` is told in how many `windows` there are any: beside the sums, since looking at every row would cost.
+    """
+    summed = counts.groupBy("window", *_WHAT).agg(F.sum("count").cast("long").alias("count"))
+    if faulty is not None:
+        # A malformed item has no source, so those of a window are one group.
+        summed = summed.observe(faulty, F.count_if(F.col("source").isNull()).alias("windows"))
+    return partition_columns(summed.where(F.col("source").isNotNull())).select(*ROLLUP.fieldNames())
 
 
 def coarsen(rows: DataFrame, period_seconds: int) -> DataFrame:

@@ -23,7 +23,7 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
     from snavio.spark.folders import Entry, Folder
@@ -125,8 +125,9 @@ class LakeTable:
         # Never a name used before: neither a killed run nor a second writer can have files in the way.
         run = f"{combined(fingerprints.items())}-{uuid.uuid4().hex[:8]}"
         if fingerprints:
+            kept = [name for name in self.schema.fieldNames() if name not in self._partitions]
             (
-                frame.select(*self.schema.fieldNames(), F.lit(run).alias("run"))
+                frame.select(*kept, *self._places(fingerprints), F.lit(run).alias("run"))
                 .write.mode("overwrite")
                 .partitionBy(*self._partitions, "run")
                 .parquet(f"{self._folder.uri}/{self.name}")
@@ -173,10 +174,20 @@ class LakeTable:
             self.replace(rows, held, now=now)
         return bins
 
+    def _places(self, periods: Iterable[int]) -> list[Column]:
+        """The partition columns of rows of these periods: a few texts known beforehand, not made again for each row."""
+        size = self._bin_seconds
+        *earlier, last = sorted({period // size * size for period in periods})
+        places: list[Column] = []
+        for name in self._partitions:
+            place = F.lit(_PLACES[name](last))
+            for at in reversed(earlier):
+                place = F.when(F.col("window") < at + size, _PLACES[name](at)).otherwise(place)
+            places.append(place.alias(name))
+        return places
+
     def _bin_path(self, period: int) -> str:
-        at = datetime.fromtimestamp(period, UTC)
-        hour = f"hour={at:%H}/" if "hour" in self._partitions else ""
-        return f"{self.name}/date={at:%Y-%m-%d}/{hour}"
+        return f"{self.name}/" + "".join(f"{name}={_PLACES[name](period)}/" for name in self._partitions)
 
     def _manifest_path(self, day: str) -> str:
         return f"{self.name}/_manifests/{day}.json"
@@ -211,6 +222,13 @@ def combined(fingerprints: Iterable[tuple[int, str]]) -> str:
 
 def _day(period: int) -> str:
     return datetime.fromtimestamp(period, UTC).date().isoformat()
+
+
+def _hour(period: int) -> str:
+    return f"{period % DAY_SECONDS // HOUR_SECONDS:02d}"
+
+
+_PLACES = {"date": _day, "hour": _hour}
 
 
 def _days(start: int, end: int) -> Sequence[str]:
