@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import anyio
+import msgspec
 
 from snavio.aws.boto.faults import translated
 from snavio.aws.errors import SnavioError
@@ -38,21 +39,28 @@ class QueueReader:
         self._with_ages = with_ages
 
     async def read(self, arns: Sequence[str], now: float) -> dict[str, Reading | Unreachable]:
-        """What each queue shows, by its ARN."""
-        ages = await self._ages(arns, now) if self._with_ages else {}
+        """What each queue shows, by its ARN.
+
+        Ages are asked for where there is something to be old: CloudWatch charges for each metric it is asked for, and of
+        well-read queues most are empty at any look.
+        """
         found: dict[str, Reading | Unreachable] = {}
         limit = anyio.CapacityLimiter(_AT_ONCE)
 
         async def look(arn: str) -> None:
             async with limit:
-                found[arn] = await self._look(arn, ages.get(arn))
+                found[arn] = await self._look(arn)
 
         async with anyio.create_task_group() as group:
             for arn in arns:
                 group.start_soon(look, arn)
+        if self._with_ages:
+            held = {arn: one for arn, one in found.items() if isinstance(one, Reading) and one.held}
+            for arn, oldest in (await self._ages(sorted(held), now)).items():
+                found[arn] = msgspec.structs.replace(held[arn], oldest_seconds=oldest)
         return found
 
-    async def _look(self, arn: str, oldest: float | None) -> Reading | Unreachable:
+    async def _look(self, arn: str) -> Reading | Unreachable:
         try:
             url = self._queues.url_of(arn)
             sqs = await self._client("sqs")
@@ -61,7 +69,7 @@ class QueueReader:
         except SnavioError as error:
             return Unreachable(str(error))
         waiting, in_flight, delayed = (int(answer.get("Attributes", {}).get(name, 0)) for name in _DEPTHS)
-        return Reading(waiting=waiting, in_flight=in_flight, delayed=delayed, oldest_seconds=oldest)
+        return Reading(waiting=waiting, in_flight=in_flight, delayed=delayed)
 
     async def _ages(self, arns: Sequence[str], now: float) -> dict[str, float]:
         """The newest age CloudWatch has of each queue; queues of other accounts and regions are not in it."""
