@@ -101,6 +101,7 @@ def test_repeated_bans_within_the_period_go_global(opened, expected):
 
 DEDUPE = DedupePolicy()
 COMMITTED = ClaimRecord("m1", "c", True, 30.0, 300.0)
+MARKED = ClaimRecord("m1", "c", True, 30.0, 300.0, possible_duplicate=True)
 CLAIMED = ClaimRecord("m1", "c", False, 30.0, 330.0)
 
 
@@ -110,7 +111,8 @@ CLAIMED = ClaimRecord("m1", "c", False, 30.0, 330.0)
         (None, "m1", 1.0, Fresh(possible_duplicate=False)),
         (None, "m1", 300.0, Fresh(possible_duplicate=True)),
         (COMMITTED, "m2", 1.0, Repeat()),
-        (COMMITTED, "m1", 1.0, AlreadyDone()),
+        (COMMITTED, "m1", 1.0, AlreadyDone(possible_duplicate=False)),
+        (MARKED, "m1", 1.0, AlreadyDone(possible_duplicate=True)),
         (COMMITTED, "m2", 300.0, Fresh(possible_duplicate=True)),
         (CLAIMED, "m1", 1.0, TakeOver("c")),
         (CLAIMED, "m2", 1.0, Wait(29.0)),

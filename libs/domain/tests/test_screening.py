@@ -20,7 +20,7 @@ from snavio.domain.screening import (
 )
 from snavio.wire.canonical import canonical
 from snavio.wire.events import InvalidReason
-from snavio.wire.signing import SigningKey, framed
+from snavio.wire.signing import SigningKey, framed, framed_replay
 from snavio.wire.times import format_time
 
 NOW = 1_800_000_000.0
@@ -55,9 +55,9 @@ class Registry:
 
 def event(payload=None, *, key=KEY, source=SOURCE, version_id="hmac-v2", at=NOW, **metadata):
     command_id, timestamp = str(uuid.uuid4()), format_time(at)
-    signature = key.sign(
-        framed(version_id, command_id, timestamp, "discord-bot", "notify-user"), canonical(payload)
-    )
+    parts = (version_id, command_id, timestamp, "discord-bot", "notify-user")
+    frame = framed_replay(source, framed(*parts)) if metadata.get("replayed") else framed(*parts)
+    signature = key.sign(frame, canonical(payload))
     return {
         "version": "0",
         "source": source,
@@ -162,6 +162,9 @@ REFUSALS = [
     ("forged-replay-reason", event(replay_reason="r"), InvalidReason.BAD_FIELD),
     ("too-large", event("x" * 1_100_000), InvalidReason.TOO_LARGE),
     ("replayer-live", event(version_id="replay-v1", key=SigningKey(b"platform")), InvalidReason.HMAC_UNKNOWN_KEY),
+    ("replayer-as-source", event(source=REPLAYER, version_id="replay-v1", key=SigningKey(b"platform")), InvalidReason.UNKNOWN_SOURCE),
+    ("replay-without-source-form", event(source="aws.ec2", version_id="replay-v1", key=SigningKey(b"platform"), replayed=True, replay_id="r"), InvalidReason.UNKNOWN_SOURCE),
+    ("line-feed-in-version", event(version_id="hmac-v2\n"), InvalidReason.HMAC_UNKNOWN_KEY),
 ]  # fmt: skip
 
 
@@ -251,6 +254,17 @@ def test_a_replayed_command_signed_by_the_platform_passes_and_says_so():
     assert (passed.command.replay.id, passed.command.replay.reason) == ("r-1", "outage")
 
 
+def test_a_replayed_command_cannot_be_passed_off_as_another_sources():
+    replay = event(
+        version_id="replay-v1",
+        key=SigningKey(b"platform"),
+        replayed=True,
+        replay_id="r-1",
+        replay_reason="outage",
+    )
+    assert screened({**replay, "source": "acme/ledger"}).reason is InvalidReason.HMAC_MISMATCH
+
+
 def test_what_a_newer_registry_might_allow_is_said_to_be_provisional():
     assert screened(event(source="acme/new")).provisional
     assert screened(event(version_id="hmac-v3")).provisional
@@ -284,6 +298,12 @@ def test_the_previous_key_is_accepted_and_reported():
 
 def test_an_invalid_traceparent_is_left_out():
     assert screened(event(traceparent="nonsense", tracestate="x")).command.traceparent is None
+
+
+def test_a_refusal_can_be_told_whatever_stood_in_the_message():
+    body = json.dumps(changed((*META, "id"), "HERE")).replace("HERE", "\\ud800")
+    refused = screened(body)
+    assert refused.facts.command_id == "?"
 
 
 def test_facts_from_hostile_hands_are_cut_short():

@@ -3,6 +3,7 @@
 import hashlib
 import hmac
 import json
+import re
 import uuid
 from datetime import UTC, datetime
 
@@ -31,8 +32,8 @@ from snavio.wire.events import (
 )
 from snavio.wire.names import Names, is_command, is_name, is_source
 from snavio.wire.outbox import outbox_row
-from snavio.wire.signing import SigningKey, framed
-from snavio.wire.times import format_time, parse_time
+from snavio.wire.signing import UUID_PATTERN, SigningKey, framed, is_framed
+from snavio.wire.times import TIME_PATTERN, format_time, parse_time
 
 PARTS = ("hmac-v1", str(uuid.UUID(int=7)), "2026-11-18T06:30:00.123Z", "discord-bot", "notify-user")
 
@@ -55,6 +56,24 @@ def test_no_part_of_a_command_can_be_exchanged_under_its_signature(part):
     assert key.verify(signature, framed(*PARTS), b"{}")
     assert not key.verify(signature, framed(*changed), b"{}")
     assert not key.verify(signature, framed(*PARTS), b'{"a":1}')
+
+
+SPOILT = st.tuples(st.integers(0, 99), st.sampled_from(["", "\n", "-", "A", "g", "é", "0", "\n\n", "Z"]))
+
+
+@given(st.integers(1, 4), SPOILT)
+def test_a_frame_is_well_formed_exactly_when_each_of_its_parts_is(part, spoilt):
+    parts, (place, instead) = list(PARTS), spoilt
+    place %= len(parts[part]) + 1
+    parts[part] = parts[part][:place] + instead + parts[part][place + 1 :]
+    forms = (
+        re.compile(UUID_PATTERN).fullmatch,
+        re.compile(TIME_PATTERN).fullmatch,
+        is_name,
+        is_command,
+    )
+    expected = all(form(text) for form, text in zip(forms, parts[1:], strict=True))
+    assert (is_framed(framed(*parts)) is not None) == expected
 
 
 def test_a_payload_serialised_anew_by_the_bus_still_verifies():

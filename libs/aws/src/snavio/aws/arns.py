@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 from snavio.aws.errors import Permanent
@@ -18,6 +19,8 @@ class QueueArn(NamedTuple):
     name: str
 
 
+# Asked with every command; an ARN is taken apart once while its queue is in use.
+@lru_cache(maxsize=16_384)
 def parse_queue_arn(arn: str) -> QueueArn:
     """Its parts; `Permanent` when it is not the ARN of a queue."""
     parts = arn.split(":")

@@ -55,11 +55,15 @@ def encode(value: Value) -> Attribute:
 
 
 def decode(attribute: Attribute) -> Value:
-    """One typed attribute as a value; sets, which Snavio does not write, come as lists."""
+    """One typed attribute as a value; sets, which Snavio does not write, come as lists. `Permanent` for anything else."""
     for kind, value in attribute.items():
         if kind == "S" or kind == "BOOL":  # noqa: PLR1714 - two comparisons beat building a set
             return value
-        return _DECODERS[kind](value)
+        try:
+            return _DECODERS[kind](value)
+        except (LookupError, TypeError, ValueError, AttributeError, RecursionError, OverflowError) as error:
+            detail = f"An attribute of type {kind!r:.20} cannot be read: {type(error).__name__}."
+            raise Permanent(detail, code="SerializationException") from None
     raise Permanent("An attribute without a type is no attribute.", code="SerializationException")
 
 

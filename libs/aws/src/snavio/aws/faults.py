@@ -85,7 +85,7 @@ def fault_of(
     if code == "ConditionalCheckFailedException":
         return ConditionFailed(text, old=_old(answer))
     if code == "TransactionCanceledException":
-        return _cancelled(text, answer.get("CancellationReasons") or ())
+        return _cancelled(text, _reasons(answer))
     if code in _REFUSED or status == _TOO_MANY_REQUESTS:
         return Refused(text)
     if code in _TRANSIENT or status >= _SERVER_ERROR:
@@ -118,6 +118,11 @@ def _cancelled(text: str, reasons: Sequence[Mapping[str, Any]]) -> SnavioError:
     return Refused(text)
 
 
+def _reasons(answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    found: Any = answer.get("CancellationReasons")
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []  # pyright: ignore[reportUnknownVariableType]
+
+
 def _old(answer: Mapping[str, Any]) -> dict[str, Any] | None:
     item = answer.get("Item")
-    return decode_item(item) if item else None
+    return decode_item(item) if isinstance(item, dict) and item else None  # pyright: ignore[reportUnknownArgumentType]

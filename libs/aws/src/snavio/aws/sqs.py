@@ -69,11 +69,12 @@ class SqsQueues:
     def __init__(self, call: Call, endpoint_url: str) -> None:
         self._call = call
         self._endpoint = endpoint_url.rstrip("/")
+        self._at_aws = is_aws(endpoint_url)
 
     def url_of(self, arn: str) -> str:
         """The URL of the queue with this ARN, at this endpoint."""
         partition, region, account, name = parse_queue_arn(arn)
-        if is_aws(self._endpoint):
+        if self._at_aws:
             return f"https://sqs.{region}.{_SUFFIXES.get(partition, 'amazonaws.com')}/{account}/{name}"
         return f"{self._endpoint}/{account}/{name}"
 

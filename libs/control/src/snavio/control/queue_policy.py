@@ -40,7 +40,7 @@ def judge(policy: str | None, request: Request) -> Answer:
     try:
         document: Any = msgspec.json.decode(policy)
         statements: list[Any] = _listed(document["Statement"])
-    except (msgspec.DecodeError, KeyError, TypeError):
+    except (msgspec.DecodeError, UnicodeError, RecursionError, KeyError, TypeError):
         return Answer.UNKNOWN
     allowed = denied = False
     unknown = False
@@ -82,7 +82,7 @@ def _is_among(principal: object, role_arn: str) -> bool:
     )
     account = role_arn.split(":")[4]
     root = f"{role_arn.partition(':iam:')[0]}:iam::{account}:root"
-    return any(name in {"*", account, root, role_arn} for name in named)
+    return any(name in ("*", account, root, role_arn) for name in named)
 
 
 def _matches(statement: dict[str, Any], what: str, value: str, *, fold: bool) -> bool:
@@ -110,7 +110,9 @@ def _conditions_met(conditions: object, request: Request) -> bool | None:
     """Whether all are met; None when one cannot be judged and no other fails."""
     if conditions is None:
         return True
-    if not isinstance(conditions, dict):
+    if not isinstance(conditions, dict) or not all(
+        isinstance(block, dict) for block in cast("dict[str, Any]", conditions).values()
+    ):
         return None
     verdicts = [
         _condition_met(operator, key, _listed(values), request)

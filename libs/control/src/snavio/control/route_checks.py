@@ -98,7 +98,7 @@ def dlq_of(attributes: Mapping[str, str]) -> str | None:
     """The dead-letter queue a queue is attached to."""
     try:
         redrive = msgspec.json.decode(attributes.get("RedrivePolicy", ""), type=dict[str, object])
-    except (msgspec.DecodeError, msgspec.ValidationError):
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return None
     arn = redrive.get("deadLetterTargetArn")
     return arn if isinstance(arn, str) else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import msgspec
@@ -49,6 +49,15 @@ _LEAST_MESSAGE_BYTES = 1024
 Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
+def require_in_utc(moment: datetime | None) -> None:
+    """Raise `ValueError` for a moment the calendar has with its offset and not in UTC, in which it is told."""
+    try:
+        if moment is not None:
+            moment.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("The moment lies outside the years 1 to 9999 in UTC") from None
+
+
 class RouteSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is asked of a route."""
 
@@ -65,6 +74,9 @@ class RouteSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """When an ephemeral route ends."""
     tenant: Name | None = None
     """Whose target it is, where an administrator registers its first route."""
+
+    def __post_init__(self) -> None:
+        require_in_utc(self.expires_at)
 
 
 class RouteReport(msgspec.Struct, frozen=True):

@@ -12,7 +12,7 @@ from snavio.control.catalogue import Catalogue
 from snavio.control.directory import Directory
 from snavio.control.models import State
 from snavio.control.problems import Fault, Missing, raise_faults
-from snavio.control.routes import Moment, Routes
+from snavio.control.routes import Moment, Routes, require_in_utc
 from snavio.domain.models import (
     Ban,
     BanMode,
@@ -36,6 +36,9 @@ class GrantSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """The route's when not given."""
     expires_at: Moment | None = None
 
+    def __post_init__(self) -> None:
+        require_in_utc(self.expires_at)
+
 
 class BanSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is asked of a ban."""
@@ -46,6 +49,9 @@ class BanSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     until: Moment | None = None
     """Open-ended when not given."""
     reason: Annotated[str, msgspec.Meta(max_length=500)] = ""
+
+    def __post_init__(self) -> None:
+        require_in_utc(self.until)
 
 
 class SettingsSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

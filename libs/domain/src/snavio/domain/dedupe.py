@@ -30,6 +30,8 @@ class ClaimRecord(msgspec.Struct, frozen=True):
     committed: bool
     claimed_until: float
     remembered_until: float
+    possible_duplicate: bool = False
+    """How the delivery it is for is marked: what is told of it later must say the same."""
 
 
 class Fresh(msgspec.Struct, frozen=True, tag=True):
@@ -50,6 +52,8 @@ class Repeat(msgspec.Struct, frozen=True, tag=True):
 
 class AlreadyDone(msgspec.Struct, frozen=True, tag=True):
     """Delivered before by this very message, which came back because its end was not recorded."""
+
+    possible_duplicate: bool
 
 
 class Wait(msgspec.Struct, frozen=True, tag=True):
@@ -72,7 +76,7 @@ def resolve_claim(
     if record is None or now >= record.remembered_until:
         return Fresh(possible_duplicate=now - received_at >= policy.remember_seconds)
     if record.committed:
-        return AlreadyDone() if record.owner == owner else Repeat()
+        return AlreadyDone(record.possible_duplicate) if record.owner == owner else Repeat()
     if record.owner == owner or now >= record.claimed_until:
         return TakeOver(record.claim_id)
     return Wait(record.claimed_until - now)

@@ -5,26 +5,26 @@ The order is fixed: structure, time window, signature, bans, schema. Anything ma
 
 from __future__ import annotations
 
-import json
 import re
 import zlib
 from collections.abc import Callable
-from typing import Any, Protocol, TypeAlias, cast
+from typing import Protocol, TypeAlias
 
 import msgspec
 
+from snavio.domain.diagnosis import Facts, clipped, diagnose
 from snavio.domain.models import BanMode
 from snavio.wire.canonical import NotCanonicalisableError
 from snavio.wire.commands import COMMAND_SENT, Admitted, BusEvent, CommandSent, Replay
 from snavio.wire.events import InvalidReason
 from snavio.wire.names import is_command, is_name, is_source
-from snavio.wire.signing import SigningKey, framed
-from snavio.wire.times import parse_time
+from snavio.wire.signing import UUID_PATTERN, SigningKey, framed, framed_replay, is_framed
+from snavio.wire.times import parse_time, seconds_of
 
 REPLAYER = "_platform/replayer"
 """Whose keys sign replayed commands. No producer can be registered under this name."""
 
-_is_uuid = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}").fullmatch
+_is_uuid = re.compile(UUID_PATTERN).fullmatch
 _is_traceparent = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}").fullmatch
 _decode = msgspec.json.Decoder(BusEvent).decode
 
@@ -78,16 +78,6 @@ class ScreeningPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """What can be carried on through the platform's own queues with room for what is added."""
 
 
-class Facts(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a refused message said of itself, as far as it could be read."""
-
-    source: str | None = None
-    command_id: str | None = None
-    target: str | None = None
-    name: str | None = None
-    timestamp: str | None = None
-
-
 class SkewReport(msgspec.Struct, frozen=True, tag=True):
     """The producer's clock against the platform's: `near_limit`, or merely sampled."""
 
@@ -104,7 +94,7 @@ class KeyReport(msgspec.Struct, frozen=True, tag=True):
     last_poll_at: float | None
 
 
-class Passed(msgspec.Struct, frozen=True, tag=True):
+class Passed(msgspec.Struct, frozen=True, tag=True, gc=False):
     """Genuine."""
 
     command: Admitted
@@ -141,21 +131,32 @@ def screen(body: str, received_at: float, registry: Screen, policy: ScreeningPol
     try:
         event = _decode(body)
     except (msgspec.MsgspecError, RecursionError, ValueError):
-        return diagnose(body)
+        found = diagnose(body)
+        if found.facts is None:
+            return Unreadable(found.reason, found.detail)
+        return Refused(found.reason, found.detail, found.facts)
     return _screen_event(event.source, event.detail, len(body), received_at, registry, policy)
 
 
 def _screen_event(
     source: str, sent: CommandSent, size: int, received_at: float, registry: Screen, policy: ScreeningPolicy
 ) -> Passed | Refused:
-    fault = _structural_fault(sent)
-    if fault is not None:
-        return Refused(*fault, _facts(source, sent))
-    metadata = sent.metadata
+    metadata, body = sent.metadata, sent.command
+    frame = framed(metadata.version_id, metadata.id, metadata.timestamp, body.target, body.name)
+    well_framed = is_framed(frame) is not None
+    if (
+        not well_framed
+        or metadata.type != COMMAND_SENT
+        or not metadata.hmac
+        or body.source is not msgspec.UNSET
+    ):
+        fault = _structural_fault(sent)
+        if fault is not None:
+            return Refused(*fault, _facts(source, sent))
     if size > policy.max_bytes:
         detail = f"the event has {size} characters, the most that can be carried is {policy.max_bytes}"
         return Refused(InvalidReason.TOO_LARGE, detail, _facts(source, sent))
-    sent_at = parse_time(metadata.timestamp)
+    sent_at = seconds_of(metadata.timestamp) if well_framed else parse_time(metadata.timestamp)
     if sent_at is None:
         detail = "metadata.timestamp is not RFC 3339 with an offset"
         return Refused(InvalidReason.BAD_FIELD, detail, _facts(source, sent))
@@ -165,19 +166,19 @@ def _screen_event(
         detail = f"metadata.timestamp is {abs(skew):.1f} s {side} its arrival; the window is {policy.window_seconds:g} s"
         return Refused(InvalidReason.TIMESTAMP_OUT_OF_WINDOW, detail, _facts(source, sent), skew_seconds=skew)
     held = _find_key(source, sent, received_at, registry)
-    if isinstance(held, Refused):
+    if type(held) is Refused:
         return held
-    body = sent.command
-    frame = framed(metadata.version_id, metadata.id, metadata.timestamp, body.target, body.name)
     try:
-        genuine = held.signing.verify(metadata.hmac, frame, body.payload)
+        signed = framed_replay(source, frame) if metadata.replayed else frame
+        genuine = held.signing.verify(metadata.hmac, signed, body.payload)
     except NotCanonicalisableError as problem:
         detail = f"command.payload has no canonical form: {problem}"
         return Refused(InvalidReason.BAD_FIELD, detail, _facts(source, sent))
     if not genuine:
         detail = f"the signature does not match under key {metadata.version_id}"
         return Refused(InvalidReason.HMAC_MISMATCH, detail, _facts(source, sent))
-    if registry.ban_mode(source, received_at) is BanMode.OUTRIGHT:
+    mode = registry.ban_mode(source, received_at)
+    if mode is not None and mode is BanMode.OUTRIGHT:
         return Refused(InvalidReason.SOURCE_BANNED, "the source is banned", _facts(source, sent))
     validate = registry.validator(body.target, body.name, received_at)
     if validate is not None:
@@ -186,7 +187,7 @@ def _screen_event(
             return Refused(InvalidReason.SCHEMA_VIOLATION, problem, _facts(source, sent))
     return Passed(
         _admitted(source, sent, received_at),
-        _skew_report(metadata.id, sent_at, skew, policy),
+        _skew_report(frame, sent_at, skew, policy),
         _key_report(metadata.version_id, held, received_at, policy) if held.legacy else None,
     )
 
@@ -213,30 +214,40 @@ def _structural_fault(sent: CommandSent) -> tuple[InvalidReason, str] | None:
 
 def _find_key(source: str, sent: CommandSent, at: float, registry: Screen) -> HeldKey | Refused:
     metadata = sent.metadata
-    version_id = metadata.version_id
-    if is_source(source) is None:
-        detail = "the event's source is not of the form <tenant>/<service>"
-        return Refused(InvalidReason.UNKNOWN_SOURCE, detail, _facts(source, sent))
     replayed = metadata.replayed or metadata.replay_id is not None or metadata.replay_reason is not None
     # A replayed command is signed with the platform's own key, so a producer cannot pass one off as replayed,
     # nor a replayer pass one off as live.
-    held = registry.key(REPLAYER if replayed else source, version_id)
+    held = registry.key(REPLAYER if replayed else source, metadata.version_id)
     if held is None:
-        if replayed:
-            detail = "only the platform's replayer may set metadata.replayed, replay_id or replay_reason"
-            return Refused(InvalidReason.BAD_FIELD, detail, _facts(source, sent), provisional=True)
-        if not registry.knows_source(source):
-            detail = "no such source is registered"
-            return Refused(InvalidReason.UNKNOWN_SOURCE, detail, _facts(source, sent), provisional=True)
-        detail = "metadata.version_id names no key of this source"
-        return Refused(InvalidReason.HMAC_UNKNOWN_KEY, detail, _facts(source, sent), provisional=True)
-    if replayed and not (metadata.replayed and metadata.replay_id):
-        detail = "a replayed command needs both metadata.replayed and metadata.replay_id"
-        return Refused(InvalidReason.BAD_FIELD, detail, _facts(source, sent))
+        return _without_key(source, sent, registry, replayed=replayed)
+    if replayed or source == REPLAYER:
+        # Any other source is registered, since it has a key: its form needs no second look.
+        if is_source(source) is None:
+            return Refused(InvalidReason.UNKNOWN_SOURCE, _NO_SOURCE, _facts(source, sent))
+        if not (metadata.replayed and metadata.replay_id):
+            detail = "a replayed command needs both metadata.replayed and metadata.replay_id"
+            return Refused(InvalidReason.BAD_FIELD, detail, _facts(source, sent))
     if held.not_after is not None and at >= held.not_after:
-        detail = f"key {version_id} has expired"
+        detail = f"key {metadata.version_id} has expired"
         return Refused(InvalidReason.HMAC_EXPIRED_KEY, detail, _facts(source, sent), provisional=True)
     return held
+
+
+_NO_SOURCE = "the event's source is not of the form <tenant>/<service>"
+
+
+def _without_key(source: str, sent: CommandSent, registry: Screen, *, replayed: bool) -> Refused:
+    facts = _facts(source, sent)
+    if is_source(source) is None:
+        return Refused(InvalidReason.UNKNOWN_SOURCE, _NO_SOURCE, facts)
+    if replayed:
+        detail = "only the platform's replayer may set metadata.replayed, replay_id or replay_reason"
+        return Refused(InvalidReason.BAD_FIELD, detail, facts, provisional=True)
+    if not registry.knows_source(source):
+        detail = "no such source is registered"
+        return Refused(InvalidReason.UNKNOWN_SOURCE, detail, facts, provisional=True)
+    detail = "metadata.version_id names no key of this source"
+    return Refused(InvalidReason.HMAC_UNKNOWN_KEY, detail, facts, provisional=True)
 
 
 def _admitted(source: str, sent: CommandSent, received_at: float) -> Admitted:
@@ -258,11 +269,12 @@ def _admitted(source: str, sent: CommandSent, received_at: float) -> Admitted:
     )
 
 
-def _skew_report(command_id: str, sent_at: float, skew: float, policy: ScreeningPolicy) -> SkewReport | None:
+def _skew_report(frame: bytes, sent_at: float, skew: float, policy: ScreeningPolicy) -> SkewReport | None:
     near = abs(skew) >= policy.near_limit * policy.window_seconds
-    # Sampled by the id, so that the same message screened again is sampled again.
-    sampled = zlib.crc32(command_id.encode()) < policy.sample_rate * 2**32
-    return SkewReport(sent_at, skew, near) if near or sampled else None
+    # Sampled by what was signed, so that the same message screened again is sampled again.
+    if near or zlib.crc32(frame) < policy.sample_rate * 2**32:
+        return SkewReport(sent_at, skew, near)
+    return None
 
 
 def _key_report(version_id: str, held: HeldKey, at: float, policy: ScreeningPolicy) -> KeyReport:
@@ -272,105 +284,4 @@ def _key_report(version_id: str, held: HeldKey, at: float, policy: ScreeningPoli
 
 
 def _facts(source: str, sent: CommandSent) -> Facts:
-    return _clipped(source, sent.metadata.id, sent.command.target, sent.command.name, sent.metadata.timestamp)
-
-
-_FACT_CHARACTERS = 256
-
-
-def _clipped(source: Any, command_id: Any, target: Any, name: Any, timestamp: Any) -> Facts:
-    """Facts from hostile hands: only strings, and no longer than a sane one could be."""
-    fields = (source, command_id, target, name, timestamp)
-    return Facts(*(field[:_FACT_CHARACTERS] if isinstance(field, str) else None for field in fields))
-
-
-def diagnose(body: str) -> Refused | Unreadable:
-    """Say what is wrong with a message that could not be decoded. Slow and careful: only the broken come here."""
-    try:
-        event = json.loads(body, parse_int=_any_integer, parse_constant=_refuse)
-    except (ValueError, RecursionError) as problem:
-        detail = "nested too deeply" if isinstance(problem, RecursionError) else "the event is not JSON"
-        return Unreadable(InvalidReason.MALFORMED_JSON, detail)
-    if not isinstance(event, dict):
-        return Unreadable(InvalidReason.WRONG_TYPE, "the event is not an object")
-    envelope = cast("dict[str, Any]", event)
-    source = envelope.get("source")
-    if not isinstance(source, str):
-        return Unreadable(InvalidReason.MISSING_FIELD, "the event has no source")
-    detail = envelope.get("detail")
-    found = _diagnose_detail(detail)
-    if found is None:
-        # Everything is in its place, so the text itself is at fault: a lone surrogate, for one.
-        found = (InvalidReason.MALFORMED_JSON, "the event is not JSON as RFC 8259 has it")
-    metadata, command = _part(detail, "metadata"), _part(detail, "command")
-    facts = _clipped(
-        source, metadata.get("id"), command.get("target"), command.get("name"), metadata.get("timestamp")
-    )
-    return Refused(*found, facts)
-
-
-_REQUIRED = (
-    ("metadata", ("id", "timestamp", "type", "version_id", "hmac")),
-    ("command", ("target", "name", "payload")),
-)
-_OPTIONAL_STRINGS = (
-    "correlation_id",
-    "schema_version",
-    "traceparent",
-    "tracestate",
-    "replay_id",
-    "replay_reason",
-)
-
-
-def _diagnose_detail(detail: Any) -> tuple[InvalidReason, str] | None:
-    if not isinstance(detail, dict):
-        return InvalidReason.WRONG_TYPE, "detail is not an object"
-    for part in ("metadata", "command"):
-        if part not in detail:
-            return InvalidReason.MISSING_FIELD, f"detail.{part} is missing"
-        if not isinstance(detail[part], dict):
-            return InvalidReason.WRONG_TYPE, f"detail.{part} is not an object"
-    if "source" in _part(detail, "command"):
-        return (
-            InvalidReason.SOURCE_IN_PAYLOAD,
-            "command.source is filled in by the platform and must not be sent",
-        )
-    for part, fields in _REQUIRED:
-        found = _diagnose_fields(part, _part(detail, part), fields)
-        if found is not None:
-            return found
-    metadata = _part(detail, "metadata")
-    for field in _OPTIONAL_STRINGS:
-        if not isinstance(metadata.get(field), str | None):
-            return InvalidReason.WRONG_TYPE, f"metadata.{field} is not a string"
-    if not isinstance(metadata.get("replayed", False), bool):
-        return InvalidReason.WRONG_TYPE, "metadata.replayed is not a boolean"
-    return None
-
-
-def _diagnose_fields(
-    part: str, found: dict[str, Any], fields: tuple[str, ...]
-) -> tuple[InvalidReason, str] | None:
-    for field in fields:
-        if field not in found:
-            reason = InvalidReason.HMAC_MISSING if field == "hmac" else InvalidReason.MISSING_FIELD
-            return reason, f"{part}.{field} is missing"
-        if field != "payload" and not isinstance(found[field], str):
-            return InvalidReason.WRONG_TYPE, f"{part}.{field} is not a string"
-    return None
-
-
-def _part(detail: Any, name: str) -> dict[str, Any]:
-    part: Any = cast("dict[str, Any]", detail).get(name) if isinstance(detail, dict) else None
-    return cast("dict[str, Any]", part) if isinstance(part, dict) else {}
-
-
-def _any_integer(text: str) -> int:
-    return (
-        0 if len(text) > 1 else int(text)
-    )  # the value does not matter here, and the longest cannot be parsed
-
-
-def _refuse(name: str) -> Any:
-    raise ValueError(name)
+    return clipped(source, sent.metadata.id, sent.command.target, sent.command.name, sent.metadata.timestamp)

@@ -107,7 +107,7 @@ def decode_entry(pk: str, sk: str, body: object) -> Entry:
         raise MalformedRowError(f"{pk} {sk}: not an entry of the registry")
     try:
         entry: Entry = decoder.decode(body)
-    except (msgspec.MsgspecError, ValueError) as problem:
+    except (msgspec.MsgspecError, ValueError, RecursionError) as problem:
         raise MalformedRowError(f"{pk} {sk}: {problem}") from None
     if key_of(entry) != (pk, sk):
         raise MalformedRowError(f"{pk} {sk}: the entry belongs at another key")

@@ -116,7 +116,7 @@ def unpack(kind: Kind, body: bytes, raw_bytes: int) -> GrantColumns | HmacRows |
         raise PartError(f"the {kind} part does not inflate to the {raw_bytes} bytes it should have")
     try:
         part = msgspec.msgpack.decode(raw, type=_TYPES[kind])
-    except (msgspec.MsgspecError, ValueError) as problem:
+    except (msgspec.MsgspecError, ValueError, RecursionError) as problem:
         raise PartError(f"the {kind} part cannot be read: {problem}") from None
     if isinstance(part, GrantColumns):
         _check(part)

@@ -100,7 +100,7 @@ def decode_pointer(body: bytes) -> Signed:
         fields = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
         signature = fields.pop("signature", msgspec.Raw(b'""'))
         return _decode(msgspec.json.encode({"pointer": fields, "signature": signature}))
-    except (msgspec.MsgspecError, ValueError) as problem:
+    except (msgspec.MsgspecError, ValueError, RecursionError) as problem:
         raise PointerError(f"the pointer cannot be read: {problem}") from None
 
 

@@ -7,7 +7,7 @@ import msgspec
 from snavio.replay.recovered import Recovered
 from snavio.wire.canonical import canonicalise
 from snavio.wire.commands import COMMAND_SENT
-from snavio.wire.signing import SigningKey, framed
+from snavio.wire.signing import SigningKey, framed, framed_replay
 from snavio.wire.times import format_time
 
 
@@ -36,7 +36,9 @@ def resigned(command: Recovered, stamp: Stamp, key: ReplayKey, now: float) -> Em
     """The event to emit. Raises `NotCanonicalisableError` for a payload that cannot be signed."""
     timestamp = format_time(now)
     payload = canonicalise(bytes(command.payload))
-    frame = framed(key.version_id, command.id, timestamp, command.target, command.name)
+    frame = framed_replay(
+        command.source, framed(key.version_id, command.id, timestamp, command.target, command.name)
+    )
     kept = {
         name: value
         for name in ("correlation_id", "schema_version", "traceparent", "tracestate")

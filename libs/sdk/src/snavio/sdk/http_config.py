@@ -66,7 +66,7 @@ class HttpConfig:
 def _explained(body: bytes) -> str:
     try:
         problem = msgspec.json.decode(body, type=_Problem)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return ""
     words = problem.detail or problem.title
     return f": {words.rstrip('.')}" if words else ""

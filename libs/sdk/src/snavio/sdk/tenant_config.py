@@ -73,7 +73,7 @@ def decode_config(body: bytes) -> TenantConfig:
     """The configuration in an answer of the gateway."""
     try:
         return _decoder.decode(body)
-    except msgspec.MsgspecError as problem:
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as problem:
         # The answer holds secrets, so nothing of it is repeated.
         raise ConfigError(f"The tenant configuration cannot be read: {problem}.") from None
 

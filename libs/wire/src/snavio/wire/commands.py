@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -157,6 +157,7 @@ class Delivered(msgspec.Struct, frozen=True, gc=False):
     command: DeliveredBody
 
 
+_Message = TypeVar("_Message", Admitted, Escalated)
 _encoder = msgspec.json.Encoder()
 _admitted = msgspec.json.Decoder(Admitted)
 _escalated = msgspec.json.Decoder(Escalated)
@@ -173,12 +174,20 @@ def encode(message: Admitted | Escalated | Delivered) -> str:
 
 def decode_admitted(body: str) -> Admitted:
     """What shield sent. Raises `msgspec.DecodeError` for anything else."""
-    return _admitted.decode(body)
+    return _read(_admitted, body)
 
 
 def decode_escalated(body: str) -> Escalated:
     """What fast sent. Raises `msgspec.DecodeError` for anything else."""
-    return _escalated.decode(body)
+    return _read(_escalated, body)
+
+
+def _read(decoder: msgspec.json.Decoder[_Message], body: str) -> _Message:
+    try:
+        return decoder.decode(body)
+    except (UnicodeError, RecursionError) as problem:
+        # What msgspec leaves to Python: a lone surrogate, and what is nested too deeply.
+        raise msgspec.DecodeError(str(problem)) from None
 
 
 def delivered(

@@ -302,7 +302,11 @@ def encode_event(event: Event) -> bytes:
 
 def decode_event(body: bytes | str) -> Event:
     """The event in a telemetry message. Raises `msgspec.DecodeError` for what is not one."""
-    return _decoder.decode(body)
+    try:
+        return _decoder.decode(body)
+    except (UnicodeError, RecursionError) as problem:
+        # What msgspec leaves to Python: text that is no UTF-8, and what is nested too deeply.
+        raise msgspec.DecodeError(str(problem)) from None
 
 
 def derived_id(*parts: str) -> str:

@@ -201,7 +201,7 @@ def decode_columns(encoded: bytes) -> Columns:
         columns = _columns.decode(body)
     except zlib.error as error:
         raise MalformedStats("The rows cannot be inflated.") from error
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise MalformedStats(f"The rows are not columns of counts: {error}.") from error
     indices = (columns.source, columns.target, columns.command, columns.outcome)
     if any(len(column) != len(columns.count) for column in (*indices, columns.bucket)):

@@ -5,15 +5,20 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
-_looks_like = re.compile(
-    r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d)", re.ASCII
-).fullmatch
+TIME_PATTERN = (
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?(?:[Zz]|[+-][0-9]{2}:[0-9]{2})"
+)
+"""The form of a time, though not yet that there is such a day and hour."""
+_looks_like = re.compile(TIME_PATTERN).fullmatch
 
 
 def parse_time(text: str) -> float | None:
     """Seconds since the epoch, or None when the text is not RFC 3339 with an offset."""
-    if _looks_like(text) is None:
-        return None
+    return None if _looks_like(text) is None else seconds_of(text)
+
+
+def seconds_of(text: str) -> float | None:
+    """The same for a text already known to have the form, or None when there is no such time."""
     try:
         return datetime.fromisoformat(text.upper()).timestamp()
     except (ValueError, OverflowError):

@@ -6,10 +6,10 @@ from litestar import Litestar
 from litestar.di import Provide
 from litestar.middleware import DefineMiddleware
 from litestar.openapi import OpenAPIConfig
-from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.openapi.spec import Components, SecurityScheme
 
 from snavio.control.authority import Principal
+from snavio.gateway.description import Description
 from snavio.gateway.guard import PUBLIC, Authentication, check_form, principal_of
 from snavio.gateway.platform_api import BansApi, PlatformApi, QuotasApi, healthz, readyz
 from snavio.gateway.problems import ProblemHandlers
@@ -57,7 +57,7 @@ def make_app(site: Site, *, limiter: RateLimiter, max_body_bytes: int, log: Log)
             title="Snavio control plane",
             version=VERSION,
             path="/schema",
-            render_plugins=[JsonRenderPlugin(path=["/", "/openapi.json"])],
+            render_plugins=[Description(path=["/", "/openapi.json"])],
             components=Components(
                 security_schemes={"token": SecurityScheme(type="http", scheme="bearer", bearer_format="JWT")}
             ),

@@ -17,6 +17,17 @@ _FRESH_SECONDS = 300.0
 _LEAST_PAUSE_SECONDS = 10.0
 _TIMEOUT_SECONDS = 5.0
 _MOST_BYTES = 1_048_576
+_UNUSABLE = (
+    aiohttp.ClientError,
+    TimeoutError,
+    msgspec.MsgspecError,
+    jwt.PyJWTError,
+    # What a provider's document may hold in place of keys.
+    UnicodeError,
+    RecursionError,
+    TypeError,
+    AttributeError,
+)
 
 
 class Jwks:
@@ -46,7 +57,7 @@ class Jwks:
                 return
             try:
                 keys = jwt.PyJWKSet.from_dict(await self._download()).keys
-            except (aiohttp.ClientError, TimeoutError, msgspec.MsgspecError, jwt.PyJWTError) as error:
+            except _UNUSABLE as error:
                 if not self._keys:
                     raise Unavailable(
                         "keys-unavailable", "The identity provider's keys cannot be had at the moment."

@@ -83,8 +83,8 @@ class Tokens:
                 raise Unauthenticated("The token is not signed in a way accepted here.")
         except jwt.ExpiredSignatureError:
             raise Unauthenticated("The token has expired.") from None
-        except (jwt.PyJWTError, TypeError, ValueError):
-            # Also for a key of another kind than the algorithm the token names.
+        except (jwt.PyJWTError, TypeError, ValueError, OverflowError, RecursionError):
+            # Also for a key of another kind than the algorithm the token names, and for parts no reader can follow.
             raise Unauthenticated("The token is not valid.") from None
         return principal_of(claims)
 
@@ -134,7 +134,9 @@ def principal_of(claims: dict[str, Any]) -> Principal:
     if not isinstance(roles, list) or not isinstance(tenant, str | None):
         raise Unauthenticated("The token's roles or tenant are not as agreed.")
     # Roles of other parts of the platform may stand here too.
-    known = frozenset(_KNOWN[role] for role in cast("list[Any]", roles) if role in _KNOWN)
+    known = frozenset(
+        _KNOWN[role] for role in cast("list[Any]", roles) if isinstance(role, str) and role in _KNOWN
+    )
     if tenant is None and Role.TENANT in known:
         raise Unauthenticated("The token has the role Tenant and names no tenant.")
     return Principal(

@@ -119,6 +119,6 @@ class Notebook:
 def _key(row: StoredRow) -> BurstKey:
     try:
         target = _about.decode(row.body).target
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         target = None
     return burst_key(row.tenant, row.event_type, target)

@@ -26,6 +26,8 @@ T = TypeVar("T")
 
 _OK = 200
 _encode = msgspec.json.Encoder().encode
+# Text that is no UTF-8 and what is nested too deeply are errors of Python's, not of msgspec's.
+_UNREADABLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
 
 
 class JsonService(msgspec.Struct, frozen=True):
@@ -100,7 +102,7 @@ class LeanCall:
             raise _fault(operation, response)
         try:
             return self._decoder(answer).decode(response.body)
-        except msgspec.MsgspecError as error:
+        except _UNREADABLE as error:
             raise Transient(f"{operation}: unreadable answer: {error}") from error
 
     def _decoder(self, answer: type[T]) -> msgspec.json.Decoder[T]:
@@ -113,7 +115,7 @@ class LeanCall:
 def _fault(operation: str, response: Response) -> SnavioError:
     try:
         decoded: Any = msgspec.json.decode(response.body)
-    except msgspec.MsgspecError:
+    except _UNREADABLE:
         decoded = None
     # What stands between us and AWS may answer in its own way: the status says enough.
     answer = cast("dict[str, Any]", decoded) if isinstance(decoded, dict) else {}

@@ -9,7 +9,7 @@ import msgspec
 
 from snavio.aws.attributes import decode_item
 from snavio.aws.boto.faults import translated
-from snavio.aws.errors import NotFound
+from snavio.aws.errors import NotFound, SnavioError
 from snavio.outbox.values import Record, RecordPage, Shard, read_row
 
 if TYPE_CHECKING:
@@ -76,5 +76,5 @@ def _record(record: dict[str, Any]) -> Record:
         return Record(sequence, created_at)
     try:
         return Record(sequence, created_at, row=read_row(decode_item(change["NewImage"])))
-    except (msgspec.ValidationError, KeyError) as error:
+    except (msgspec.ValidationError, KeyError, SnavioError) as error:
         return Record(sequence, created_at, unreadable=str(error))
