@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import os
 import uuid
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -36,7 +37,7 @@ from snavio.slow.config import SlowConfig
 from snavio.wire.canonical import canonical
 from snavio.wire.events import decode_event
 from snavio.wire.names import Names
-from snavio.wire.signing import SigningKey, framed
+from snavio.wire.signing import SigningKey, framed, framed_replay
 from snavio.wire.times import format_time
 
 WIRINGS: dict[str, tuple[type, Any]] = {
@@ -116,8 +117,8 @@ class Handling:
 
 
 class World:
-    def __init__(self) -> None:
-        self.clock = ManualClock()
+    def __init__(self, clock: Callable[[], float] | None = None) -> None:
+        self.clock = clock or ManualClock()
         self.names = Names(region="eu-central-1")
         self.tripwire = Tripwire()
         self.queues = MemoryQueues(self.clock)
@@ -180,7 +181,9 @@ class World:
         command_id = metadata.pop("id", None) or str(uuid.uuid4())
         timestamp = metadata.pop("timestamp", None) or format_time(self.clock())
         key = self.secrets.get((metadata.pop("signed_by", source), version_id)) or SigningKey(b"?")
-        signature = key.sign(framed(version_id, command_id, timestamp, target, name), canonical(payload))
+        frame = framed(version_id, command_id, timestamp, target, name)
+        signed = framed_replay(source, frame) if metadata.get("replayed") else frame
+        signature = key.sign(signed, canonical(payload))
         detail = {
             "metadata": {
                 "id": command_id,

@@ -58,7 +58,8 @@ class ClaimStore:
                 return verdict
             claim_id = uuid.uuid4().hex
             until = now + self._policy.claim_seconds
-            fresh = ClaimRecord(owner, claim_id, False, until, until + self._policy.remember_seconds)
+            marked = _marked(verdict)
+            fresh = ClaimRecord(owner, claim_id, False, until, until + self._policy.remember_seconds, marked)
             condition = Absent("pk") if record is None else Equals("claim_id", record.claim_id)
             try:
                 await self._tables.put(self._table, _item(key, fresh), condition=condition)
@@ -66,13 +67,13 @@ class ClaimStore:
                 record = _record(found.old)
                 if record is not None and record.claim_id == claim_id:
                     # A retried call found its own first try.
-                    return Held(key, claim_id, until, _marked(verdict))
+                    return Held(key, claim_id, until, marked)
                 continue
-            return Held(key, claim_id, until, _marked(verdict))
+            return Held(key, claim_id, until, marked)
         return Wait(1.0)
 
-    async def commit(self, held: Held) -> None:
-        """The command was sent: remember its id. A claim that was taken over meanwhile is the other's to commit."""
+    async def commit(self, held: Held) -> bool:
+        """The command was sent: remember its id. False when the claim was taken over, and is the other's to commit."""
         remembered = self._clock() + self._policy.remember_seconds
         change = Change(
             assign={"committed": True, "remembered_until": remembered, "expires_at": int(remembered) + 60}
@@ -82,10 +83,11 @@ class ClaimStore:
                 self._table, {"pk": held.key}, change, condition=Equals("claim_id", held.claim_id)
             )
         except ConditionFailed:
-            return
+            return False
+        return True
 
     async def release(self, held: Held) -> None:
-        """The command was certainly not sent: let its id go."""
+        """The command was certainly not sent by anyone: let its id go. Not for a claim that was taken over."""
         try:
             await self._tables.delete(
                 self._table, {"pk": held.key}, condition=Equals("claim_id", held.claim_id)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from msgspec import UNSET
 
 from snavio.domain.cold import Refusal
+from snavio.domain.diagnosis import Facts
 from snavio.domain.models import Route
-from snavio.domain.screening import Facts, KeyReport, Refused, SkewReport, Unreadable
+from snavio.domain.screening import KeyReport, Refused, SkewReport, Unreadable
 from snavio.registry.uses import GrantUse
 from snavio.wire.commands import Admitted, Dominance, EscalationReason
 from snavio.wire.events import (
@@ -215,7 +216,7 @@ def key_event(
     """A producer signs with its previous key."""
     kind = KeyExpiryImminent if key.expiring else LegacyKeyUsed
     return kind(
-        event_id=derived_id(message_id, "key"),
+        event_id=derived_id(message_id, "key expiring" if key.expiring else "key"),
         tenant=tenant_of(command.source),
         emitted_at=format_time(at),
         version_id=key.version_id,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import anyio
+import msgspec
 
 from snavio.aws.errors import SnavioError
 from snavio.dispatch.claim_store import ClaimStore, Held, claim_key
@@ -64,7 +65,12 @@ class Claims:
                 # It was sent and committed; only the record of it may be missing. The same event has the same id.
                 events.append(
                     delivered_event(
-                        case.command, case.message.id, path="slow", at=now, at_text=format_time(now)
+                        case.command,
+                        case.message.id,
+                        path="slow",
+                        at=now,
+                        at_text=format_time(now),
+                        possible_duplicate=verdict.possible_duplicate,
                     )
                 )
                 case.outcome = _DONE
@@ -74,22 +80,31 @@ class Claims:
                 )
 
     async def conclude(self, cases: list[Case]) -> None:
-        """Commit the claims of what was sent, and let go of those certainly not sent."""
+        """Commit the claims of what was sent, and let go of those certainly not sent.
+
+        A claim that was taken over stands: whoever had it before may have sent the command, and forgetting that would
+        let the next one with the same id go as if it were the first.
+        """
         async with anyio.create_task_group() as group:
             for case in cases:
-                if case.claim is None or case.maybe_sent:
+                claim = case.claim
+                if claim is None or case.maybe_sent:
                     continue
-                group.start_soon(
-                    self._commit if case.sent_at is not None else self._release, case, case.claim
-                )
+                if case.sent_at is not None:
+                    group.start_soon(self._commit, case, claim)
+                elif not claim.possible_duplicate:
+                    group.start_soon(self._release, case, claim)
 
     async def _commit(self, case: Case, claim: Held) -> None:
         try:
-            await self._store.commit(claim)
+            committed = await self._store.commit(claim)
         except SnavioError as error:
             # Left claimed: when the message returns it takes its own claim over and marks the delivery.
             case.outcome = Retry(f"its delivery could not be committed: {error}")
         else:
+            if not committed:
+                # Somebody took it over meanwhile and delivers it too, so this one is told as what it may be.
+                case.claim = msgspec.structs.replace(claim, possible_duplicate=True)
             self._telemetry.measure(metrics.DEDUP_LATENCY, (self._clock() - case.command.received_at) * 1000)
 
     async def _release(self, case: Case, claim: Held) -> None:

@@ -12,8 +12,10 @@ from snavio.aws.values import Outgoing
 from snavio.dispatch.delivery import Delivery, Unsent
 from snavio.dispatch.targets import leave_payload, target_message
 from snavio.domain.cold import Refusal, RetryPolicy, after_failed_send
+from snavio.domain.freshness import Phase
 from snavio.domain.models import Route
 from snavio.domain.warm import needs_claim_check
+from snavio.registry.keeper import Keeper
 from snavio.registry.uses import GrantUse, GrantUses
 from snavio.runtime.outcome import Retry
 from snavio.slow.case import Case
@@ -30,8 +32,8 @@ class Sending:
         bucket: str,
         uses: GrantUses,
         policy: RetryPolicy,
+        keeper: Keeper,
         *,
-        as_of: Callable[[], float],
         clock: Callable[[], float],
     ) -> None:
         self._delivery = delivery
@@ -39,7 +41,7 @@ class Sending:
         self._bucket = bucket
         self._uses = uses
         self._policy = policy
-        self._as_of = as_of
+        self._keeper = keeper
         self._clock = clock
 
     async def send(self, cases: list[Case]) -> None:
@@ -78,7 +80,10 @@ class Sending:
 
     async def _send_to(self, queue: str, sends: list[tuple[Case, Outgoing]]) -> None:
         now = self._clock()
-        age = now - self._as_of()
+        sends = [(case, message) for case, message in sends if self._still_granted(case, now)]
+        if not sends:
+            return
+        age = now - self._keeper.registry.as_of
         for case, _ in sends:
             command = case.command
             self._uses.note(GrantUse(command.source, command.target, command.name, command.id, now, age))
@@ -89,6 +94,19 @@ class Sending:
                 case.sent_at = sent_at
             else:
                 self._judge(case, unsent)
+
+    def _still_granted(self, case: Case, now: float) -> bool:
+        """Whether the grant stands where it is used.
+
+        The registry may have read of a revocation since the command was examined, and looks back only on uses noted
+        before it did: one noted afterwards would never be reported.
+        """
+        route = None if case.eligible is None else case.eligible.route
+        phase = route and self._keeper.registry.grant_phase(case.command.source, route, now)
+        if phase is None or phase is Phase.EXPIRED:
+            case.outcome = Retry("its grant has to be looked at again", 0)
+            return False
+        return True
 
     def _judge(self, case: Case, unsent: Unsent) -> None:
         case.maybe_sent = unsent.uncertain

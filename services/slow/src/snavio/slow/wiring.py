@@ -58,7 +58,7 @@ def wire_on(aws: Aws, config: SlowConfig, worker: Worker) -> None:
             names.bucket,
             uses,
             config.retry_policy,
-            as_of=lambda: keeper.registry.as_of,
+            keeper,
             clock=now,
         ),
         bans=BanCounter(aws.tables, names.bans, registry_store, config.ban_policy, clock=now),

@@ -1,0 +1,296 @@
+"""Between a worker and the world: every call is carried through the weather, and none once its worker is dead.
+
+The ports behind are the in-memory fakes that pass the contract suite of the real adapters; what is added here is only
+what a network and a crowded service add.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from simulation.virtual_loop import true_time
+
+from snavio.aws.errors import Refused, SnavioError, Transient
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+    from random import Random
+
+    from simulation.processes import Process
+    from simulation.weather import Weather
+
+T = TypeVar("T")
+
+_LATEST_SECONDS = 9.0
+
+
+class Dead(BaseException):
+    """What a dead worker's call meets: nothing of its reaches the world any more."""
+
+
+class Fate(StrEnum):
+    """What the weather does to one call."""
+
+    WELL = "ok"
+    REFUSED = "refused"
+    LOST = "lost"
+    UNANSWERED = "unanswered"
+    LATE = "late"
+    CRASH_BEFORE = "crash-before"
+    CRASH_AFTER = "crash-after"
+
+
+class Storm:
+    """Carries calls, one random number after another."""
+
+    def __init__(self, weather: Weather, rng: Random, trace: list[tuple[Any, ...]]) -> None:
+        self.weather = weather
+        self.rng = rng
+        self.calm = False
+        self.trace = trace
+        self.under_way: set[asyncio.Task[Any]] = set()
+        """Calls whose callers have given up and that act all the same."""
+
+    async def carry(self, who: Process, what: str, place: str, act: Callable[[], Awaitable[T]]) -> T:
+        """Make one call; raises what its caller sees."""
+        who.must_live()
+        fate, before, after = self._forecast(what, place)
+        try:
+            if before:
+                await asyncio.sleep(before)
+                who.must_live()
+            if fate is Fate.REFUSED:
+                raise Refused("throttled")
+            if fate is Fate.LOST:
+                raise Transient("no answer")
+            if fate is Fate.LATE:
+                self._later(who, what, place, act)
+                raise Transient("no answer")
+            if fate is Fate.CRASH_BEFORE:
+                who.crash(f"before {what} {place}")
+                raise Dead
+            answer = await act()
+            if fate is Fate.CRASH_AFTER:
+                who.crash(f"after {what} {place}")
+                raise Dead
+            if after:
+                await asyncio.sleep(after)
+            who.must_live()
+            if fate is Fate.UNANSWERED:
+                raise Transient("no answer")
+        except SnavioError as error:
+            self._note(who, what, place, f"{fate} {type(error).__name__}")
+            raise
+        self._note(who, what, place, fate)
+        return answer
+
+    def part(self, count: int) -> list[bool]:
+        """Which entries of a batch are acted on."""
+        if self.calm or self.rng.random() >= self.weather.partial:
+            return [True] * count
+        return [self.rng.random() < 0.6 for _ in range(count)]
+
+    def strikes(self, chance: float) -> bool:
+        """Whether a fault of this chance happens."""
+        return not self.calm and chance > 0 and self.rng.random() < chance
+
+    def _forecast(self, what: str, place: str) -> tuple[Fate, float, float]:
+        weather, rng = self.weather, self.rng
+        if self.calm:
+            return Fate.WELL, 0.0, 0.0
+        port = what.partition(".")[0]
+        now = asyncio.get_running_loop().time()
+        for outage in weather.outages:
+            if outage.start <= now < outage.end and (outage.what == port or outage.what in place):
+                return Fate.REFUSED, 0.0, 0.0
+        before, after = weather.latency * rng.random(), weather.latency * rng.random()
+        if rng.random() < weather.slow:
+            delay = rng.uniform(0.2, _LATEST_SECONDS)
+            before, after = (delay, after) if rng.random() < 0.5 else (before, delay)
+        roll = rng.random()
+        for fate, chance in (
+            (Fate.REFUSED, weather.refused),
+            (Fate.LOST, weather.lost),
+            (Fate.UNANSWERED, weather.unanswered),
+            (Fate.LATE, weather.late),
+            (Fate.CRASH_BEFORE, weather.crash / 2),
+            (Fate.CRASH_AFTER, weather.crash / 2),
+        ):
+            if roll < chance:
+                return fate, before, after
+            roll -= chance
+        return Fate.WELL, before, after
+
+    def _later(self, who: Process, what: str, place: str, act: Callable[[], Awaitable[Any]]) -> None:
+        delay = self.rng.uniform(0.05, _LATEST_SECONDS)
+
+        async def act_late() -> None:
+            await asyncio.sleep(delay)
+            try:
+                await act()
+            except SnavioError as error:
+                self._note(who, what, place, f"acted late, in vain: {type(error).__name__}")
+            else:
+                self._note(who, what, place, "acted late")
+
+        task = asyncio.get_running_loop().create_task(act_late())
+        self.under_way.add(task)
+        task.add_done_callback(self.under_way.discard)
+
+    def _note(self, who: Process, what: str, place: str, outcome: str) -> None:
+        self.trace.append((asyncio.get_running_loop().time(), who.id, what, place, str(outcome)))
+
+
+def _name(url_or_name: str) -> str:
+    return url_or_name.rstrip("/").rpartition("/")[2]
+
+
+class StormyQueues:
+    """`Queues` as one worker reaches them."""
+
+    def __init__(self, world: Any, who: Process) -> None:
+        self._world = world
+        self._queues = world.queues
+        self._storm: Storm = world.storm
+        self._who = who
+
+    def url_of(self, arn: str) -> str:
+        return self._queues.url_of(arn)
+
+    async def receive(self, queue: str, **options: Any) -> list[Any]:
+        async def act() -> list[Any]:
+            return await self._queues.receive(queue, **options)
+
+        messages = await self._storm.carry(self._who, "queues.receive", _name(queue), act)
+        held_by = self._queues.queues[queue]
+        for message in messages:
+            self._world.received(self._who, message)
+            held = held_by.messages.get(message.id)
+            if held is not None and self._storm.strikes(self._storm.weather.doubled):
+                # At least once: another may get it as well, and then this receipt is good no more.
+                held_by.hide(held, true_time() + self._storm.rng.uniform(0.0, 1.0))
+                self._queues.wake()
+        return messages
+
+    async def send(self, queue: str, messages: Sequence[Any]) -> list[Any]:
+        began = true_time()
+        taken = self._storm.part(len(messages))
+
+        async def act() -> list[Any]:
+            return await self._in_part(taken, messages, lambda some: self._sent(queue, some, began))
+
+        return await self._storm.carry(self._who, "queues.send", _name(queue), act)
+
+    async def delete(self, queue: str, receipts: Sequence[str]) -> list[Any]:
+        taken = self._storm.part(len(receipts))
+
+        async def act() -> list[Any]:
+            return await self._in_part(taken, receipts, lambda some: self._queues.delete(queue, some))
+
+        return await self._storm.carry(self._who, "queues.delete", _name(queue), act)
+
+    async def set_visibility(self, queue: str, timeouts: Sequence[tuple[str, int]]) -> list[Any]:
+        taken = self._storm.part(len(timeouts))
+
+        async def act() -> list[Any]:
+            return await self._in_part(taken, timeouts, lambda some: self._queues.set_visibility(queue, some))
+
+        return await self._storm.carry(self._who, "queues.set_visibility", _name(queue), act)
+
+    async def _sent(self, queue: str, messages: list[Any], began: float) -> list[Any]:
+        before = set(self._queues.queues[queue].messages) if queue in self._queues.queues else set()
+        answers = await self._queues.send(queue, messages)
+        held_by = self._queues.queues[queue]
+        for identity in [one for one in held_by.messages if one not in before]:
+            if self._storm.strikes(self._storm.weather.shuffled):
+                held_by.hide(held_by.messages[identity], true_time() + self._storm.rng.uniform(0.0, 1.5))
+        self._world.delivered(self._who, queue, messages, answers, began)
+        return answers
+
+    @staticmethod
+    async def _in_part(
+        taken: list[bool], entries: Sequence[Any], act: Callable[[list[Any]], Any]
+    ) -> list[Any]:
+        some = [entry for entry, is_taken in zip(entries, taken, strict=True) if is_taken]
+        answers = iter(await act(some) if some else [])
+        return [next(answers) if is_taken else Refused("throttled") for is_taken in taken]
+
+
+class StormyTables:
+    """`Tables` as one worker reaches them."""
+
+    def __init__(self, world: Any, who: Process) -> None:
+        self._world = world
+        self._tables = world.tables
+        self._storm: Storm = world.storm
+        self._who = who
+
+    async def get(self, table: str, key: Any, **options: Any) -> Any:
+        return await self._carry("get", table, lambda: self._tables.get(table, key, **options))
+
+    async def put(self, table: str, item: Any, **options: Any) -> None:
+        await self._carry("put", table, lambda: self._tables.put(table, item, **options))
+
+    async def update(self, table: str, key: Any, change: Any, **options: Any) -> Any:
+        return await self._carry("update", table, lambda: self._tables.update(table, key, change, **options))
+
+    async def delete(self, table: str, key: Any, **options: Any) -> None:
+        await self._carry("delete", table, lambda: self._tables.delete(table, key, **options))
+
+    async def transact(self, writes: Sequence[Any], **options: Any) -> None:
+        async def act() -> None:
+            await self._tables.transact(writes, **options)
+            self._world.changed(writes)
+
+        await self._carry("transact", writes[0].table, act)
+
+    async def put_batch(self, table: str, items: Sequence[Any]) -> list[Any]:
+        taken = self._storm.part(len(items))
+
+        async def act() -> list[Any]:
+            some = [item for item, is_taken in zip(items, taken, strict=True) if is_taken]
+            left = await self._tables.put_batch(table, some) if some else []
+            self._world.wrote(self._who, table, some)
+            return [*left, *(item for item, is_taken in zip(items, taken, strict=True) if not is_taken)]
+
+        return await self._carry("put_batch", table, act)
+
+    async def query(self, table: str, partition: Any, **options: Any) -> Any:
+        began = true_time()
+        page = await self._carry("query", table, lambda: self._tables.query(table, partition, **options))
+        self._world.read(self._who, table, partition, began)
+        return page
+
+    async def scan(self, table: str, **options: Any) -> Any:
+        pages = await self._carry("scan", table, lambda: _all(self._tables.scan(table, **options)))
+        for page in pages:
+            yield page
+
+    async def _carry(self, name: str, table: str, act: Callable[[], Awaitable[T]]) -> T:
+        return await self._storm.carry(self._who, f"tables.{name}", table, act)
+
+
+class StormyPort:
+    """Any other port as one worker reaches it: whole calls only."""
+
+    def __init__(self, world: Any, who: Process, port: Any, label: str) -> None:
+        self._storm: Storm = world.storm
+        self._who = who
+        self._port = port
+        self._label = label
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._port, name)
+
+        async def carried(*args: Any, **kwargs: Any) -> Any:
+            return await self._storm.carry(
+                self._who, f"{self._label}.{name}", self._label, lambda: method(*args, **kwargs)
+            )
+
+        return carried
+
+
+async def _all(pages: Any) -> list[Any]:
+    return [page async for page in pages]

@@ -1,0 +1,177 @@
+"""What can be seen of a run from outside: what was put, what targets received, what was told, what stood in the registry.
+
+Checkers know this and nothing else. Times are true ones, which no worker knows.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from typing import Any
+
+from snavio.domain.models import Ban, DispatchMode, Grant, Key, Quota, Route, Settings
+from snavio.registry.rows import RowKey
+
+
+@dataclass(slots=True)
+class Sent:
+    """One message put on the bus."""
+
+    kind: str
+    """What the workload meant by it: `valid`, `forged`, `malformed`, …"""
+    body: str
+    source: str = ""
+    target: str = ""
+    command: str = ""
+    id: str = ""
+    version_id: str = ""
+    timestamp: float = 0.0
+    payload: Any = None
+    replay: bool = False
+    authentic: bool = True
+    """Signed, over exactly what it says, with the secret its version names."""
+    arrived_at: float = 0.0
+    message_id: str = ""
+
+
+@dataclass(slots=True)
+class Delivery:
+    """One message in a target's queue."""
+
+    at: float
+    decided_from: float
+    """The earliest that its worker can have decided on it: it had not received it before."""
+    began_at: float
+    """When the call that sent it was made."""
+    worker: str
+    queue: str
+    body: dict[str, Any]
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        return self.body["metadata"]
+
+    @property
+    def command(self) -> dict[str, Any]:
+        return self.body["command"]
+
+    @property
+    def pair(self) -> tuple[str, str]:
+        return self.command["target"], self.command["name"]
+
+    @property
+    def marked(self) -> bool:
+        return bool(self.metadata.get("possible_duplicate"))
+
+    @property
+    def path(self) -> str:
+        return self.metadata["path"]
+
+    def __str__(self) -> str:
+        target, name = self.pair
+        marked = ", marked" if self.marked else ""
+        return (
+            f"{self.metadata['id'][:8]} of {self.command['source']} to {target} {name}, "
+            f"delivered by {self.worker} at {self.at:.3f} ({self.path}{marked})"
+        )
+
+
+@dataclass(slots=True)
+class Taken:
+    """A command a fast worker received."""
+
+    at: float
+    worker: str
+    source: str
+    pair: tuple[str, str]
+
+
+@dataclass(slots=True)
+class Written:
+    """An event as it was written to the outbox."""
+
+    at: float
+    worker: str
+    event: dict[str, Any]
+
+
+class State:
+    """The registry at one moment."""
+
+    def __init__(self, entries: dict[RowKey, Any]) -> None:
+        self.entries = entries
+
+    def route(self, target: str, command: str) -> Route | None:
+        return self.entries.get((f"route#{target}", command))
+
+    def grant(self, source: str, target: str, command: str) -> Grant | None:
+        return self.entries.get((f"grant#{target}#{command}", source))
+
+    def key(self, source: str, version_id: str) -> Key | None:
+        return self.entries.get((f"key#{source}", version_id))
+
+    def quota(self, source: str, target: str, command: str) -> Quota | None:
+        return self.entries.get((f"quota#{source}", f"{target}#{command}"))
+
+    def knows(self, source: str) -> bool:
+        return any(pk == f"key#{source}" for pk, _ in self.entries)
+
+    def bans(self, source: str) -> list[Ban]:
+        return [entry for (pk, _), entry in self.entries.items() if pk == f"ban#{source}"]
+
+    def cold_only(self) -> bool:
+        settings: Settings | None = self.entries.get(("settings", "platform"))
+        return settings is not None and settings.dispatch_mode is DispatchMode.COLD_ONLY
+
+
+@dataclass
+class RegistryHistory:
+    """Every state the registry was in, with the moment from which it was."""
+
+    times: list[float] = field(default_factory=lambda: [0.0])
+    states: list[State] = field(default_factory=lambda: [State({})])
+
+    def note(self, at: float, key: RowKey, entry: Any) -> None:
+        entries = dict(self.states[-1].entries)
+        if entry is None:
+            entries.pop(key, None)
+        else:
+            entries[key] = entry
+        self.times.append(at)
+        self.states.append(State(entries))
+
+    def at(self, moment: float) -> State:
+        return self.states[bisect_right(self.times, moment) - 1]
+
+    def between(self, low: float, high: float) -> list[State]:
+        """Every state that was in force at some moment of the interval."""
+        first = max(0, bisect_right(self.times, low) - 1)
+        return self.states[first : bisect_right(self.times, high)]
+
+
+@dataclass
+class History:
+    """A whole run."""
+
+    settings: Any
+    sent: list[Sent] = field(default_factory=list)
+    deliveries: list[Delivery] = field(default_factory=list)
+    taken: list[Taken] = field(default_factory=list)
+    written: list[Written] = field(default_factory=list)
+    registry: RegistryHistory = field(default_factory=RegistryHistory)
+    reads: dict[str, list[float]] = field(default_factory=dict)
+    """For each worker, when the reads of the changelog that it got an answer to were begun."""
+    dead_letters: list[str] = field(default_factory=list)
+    parked: set[str] = field(default_factory=set)
+    """Those of them that slow kept for replay since no target would take them."""
+    stuck: list[str] = field(default_factory=list)
+    """What was still in a queue of the platform's long after every fault had ended."""
+    rows: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
+    """The events in the outbox at the end."""
+    published: list[dict[str, Any]] = field(default_factory=list)
+    """What the tenants' topics were given, in order."""
+    crashed: set[str] = field(default_factory=set)
+    """Workers that died without a word."""
+    broken: list[str] = field(default_factory=list)
+    """What workers should never do: handlers that raised, workers that ended by themselves."""
+    trace: list[tuple[Any, ...]] = field(default_factory=list)
