@@ -43,5 +43,7 @@ COMMANDS: dict[str, Entry] = {
     "snapshot": Entry(
         "snavio.cli.snapshot:snapshot", "Check the latest snapshot of the registry as a worker would."
     ),
+    "cost": Entry("snavio.cli.cost.command:cost", "Estimate what the platform costs on AWS."),
+    "spark": Entry("snavio.spark.cli:spark", "Audit fairness and report usage, on Spark."),
     "version": Entry("snavio.cli.version:version", "Say which version this is."),
 }
