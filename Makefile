@@ -68,17 +68,30 @@ lint: setup ## Check format, style, types, the direction of imports, the lock an
 	$(BIN)/python tools/generate --check
 	$(BIN)/pytest -q tests/tidy
 
+.PHONY: fuzz
+fuzz: setup ## Fuzz the ingress with a million inputs, then decoders and the HTTP API (some minutes)
+	$(BIN)/python tests/fuzz/campaign.py
+	$(BIN)/pytest --hypothesis-profile=deep tests/fuzz services/gateway/tests/test_gateway_fuzz.py
+
 .PHONY: format
 format: setup ## Rewrite the code in the one format and fix what can be fixed safely
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
+.PHONY: simulate
+simulate: setup ## Simulate the platform with faults: SEED=1234, SEEDS=1000, or until Ctrl-C
+	@PYTHONPATH=tests:tests/support exec $(BIN)/python -m simulation \
+		$(if $(SEED),--seed $(SEED)) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(MUTANT),--mutant $(MUTANT)) $(if $(TRACE),--trace)
+
 ##@ Measure
 .PHONY: bench
-bench: setup ## Measure decisions, AWS clients and a cold start (a few minutes)
-	$(BIN)/python bench/decisions.py build/bench-decisions.json
-	$(BIN)/python libs/aws/bench/bench_clients.py
-	$(BIN)/python libs/registry/bench/bench_snapshot.py
+bench: setup ## Measure what is promised beside floors and alternatives: a table, and build/bench.json (six minutes)
+	$(BIN)/python bench --json build/bench.json
+
+.PHONY: bench-docs
+bench-docs: setup ## Keep the last run's figures as those of docs/performance.md
+	cp build/bench.json bench/last-run.json
+	$(BIN)/python tools/generate
 
 .PHONY: bench-spark
 bench-spark: setup ## Measure the audit against a bare read and groupBy, 2 and 20 million rows

@@ -6,17 +6,23 @@ import sys
 from pathlib import Path
 
 from command_line import command_line_page
+from cost import cost_page
 from dashboards import commands_dashboard
 from environment import environment_page
 from events import events_page
+from flowcharts import flowcharts_page
 from metrics import metrics_page
 from names import names_page
+from performance import performance_page
 from vectors import vectors_json, vectors_page
 
 from snavio.telemetry.reference import reference_files
 
 ROOT = Path(__file__).parents[2]
 PAGES = {
+    "docs/cost.md": cost_page,
+    "docs/flowcharts.md": flowcharts_page,
+    "docs/performance.md": performance_page,
     "docs/reference/command-line.md": command_line_page,
     "docs/reference/environment.md": environment_page,
     "docs/reference/metrics.md": metrics_page,
