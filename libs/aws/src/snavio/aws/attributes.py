@@ -103,7 +103,8 @@ _ENCODERS: dict[type[Any], Callable[[Any], Attribute]] = {
 
 
 def _decode_number(text: str) -> int | float:
-    if len(text) <= _MAX_DIGITS:
+    # Most numbers with a point are times, and an int tried in vain costs more than looking for it.
+    if len(text) <= _MAX_DIGITS and "." not in text:
         try:
             return int(text)
         except ValueError:

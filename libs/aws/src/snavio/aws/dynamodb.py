@@ -91,8 +91,7 @@ class DynamoTables:
         if not items:
             return []
         limits.require_batch_write(len(items))
-        for item in items:
-            limits.require_item(item)
+        limits.require_items(items)
         requests = [{"PutRequest": {"Item": encode_item(item)}} for item in items]
         answer = await self._call("BatchWriteItem", {"RequestItems": {table: requests}}, _Unprocessed)
         # A table may be named by its ARN and answered by its name; there is only one here.

@@ -104,6 +104,16 @@ class SqsQueues:
         """Send up to ten messages; what SQS would refuse fails alone, what exceeds one batch together is split."""
         limits.require_entries(len(messages))
         outcome: list[Fault | None] = [None] * len(messages)
+        if limits.are_plain(messages):
+            entries = [_outgoing(index, message) for index, message in enumerate(messages)]
+            await self._batch("SendMessageBatch", queue, entries, outcome)
+        else:
+            await self._send_measured(queue, messages, outcome)
+        return outcome
+
+    async def _send_measured(
+        self, queue: str, messages: Sequence[Outgoing], outcome: list[Fault | None]
+    ) -> None:
         sendable: list[int] = []
         sizes: list[int] = []
         for index, message in enumerate(messages):
@@ -124,7 +134,6 @@ class SqsQueues:
                     raise
                 for index in indices:
                     outcome[index] = fault
-        return outcome
 
     async def delete(self, queue: str, receipts: Sequence[str]) -> list[Fault | None]:
         """Delete up to ten messages in hand."""
@@ -183,12 +192,16 @@ def _received(message: _Message) -> Received:
         receive_count=int(system.get("ApproximateReceiveCount", "1")),
         sent_at=int(system.get("SentTimestamp", "0")) / 1000,
         group=system.get("MessageGroupId"),
-        attributes={
-            name: attribute.string_value
-            for name, attribute in message.message_attributes.items()
-            if attribute.string_value is not None
-        },
+        attributes=_texts(message.message_attributes) if message.message_attributes else {},
     )
+
+
+def _texts(attributes: dict[str, _Attribute]) -> dict[str, str]:
+    return {
+        name: attribute.string_value
+        for name, attribute in attributes.items()
+        if attribute.string_value is not None
+    }
 
 
 def _outgoing(index: int, message: Outgoing) -> dict[str, Any]:

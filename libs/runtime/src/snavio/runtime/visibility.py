@@ -55,6 +55,8 @@ class Heartbeat:
         while True:
             await anyio.sleep(self._seconds / 5)
             due = self._due(anyio.current_time())
+            if not due:
+                continue
             async with anyio.create_task_group() as group:
                 for start in range(0, len(due), MAX_BATCH):
                     group.start_soon(self._renew, due[start : start + MAX_BATCH])

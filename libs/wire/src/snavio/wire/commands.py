@@ -200,27 +200,28 @@ def delivered(
 ) -> Delivered:
     """The message a target receives for a command."""
     replay = command.replay
+    # By position: names would cost half as much again, for every command.
     return Delivered(
         DeliveredMetadata(
-            id=command.id,
-            timestamp=command.timestamp,
-            type=COMMAND_SENT,
-            path=path,
-            dispatched_at=dispatched_at,
-            possible_duplicate=possible_duplicate,
-            correlation_id=command.correlation_id,
-            schema_version=command.schema_version,
-            traceparent=command.traceparent,
-            tracestate=command.tracestate,
-            replayed=replay is not None,
-            replay_id=replay.id if replay else None,
-            replay_reason=replay.reason if replay else None,
+            command.id,
+            command.timestamp,
+            COMMAND_SENT,
+            path,
+            dispatched_at,
+            possible_duplicate,
+            command.correlation_id,
+            command.schema_version,
+            command.traceparent,
+            command.tracestate,
+            replay is not None,
+            replay.id if replay else None,
+            replay.reason if replay else None,
         ),
         DeliveredBody(
-            source=command.source,
-            target=command.target,
-            name=command.name,
-            payload=msgspec.UNSET if payload_ref else command.payload,
-            payload_ref=payload_ref,
+            command.source,
+            command.target,
+            command.name,
+            msgspec.UNSET if payload_ref else command.payload,
+            payload_ref,
         ),
     )

@@ -14,7 +14,7 @@ from msgspec import UNSET, UnsetType
 
 SCHEMA_VERSION = "1.0"
 _NAMESPACE = bytes.fromhex("5c1f0f6d6f0b5d0e9a4e7d3c2b1a0918")
-_VARIANT = "89ab" * 4
+_VARIANT = dict(zip("0123456789abcdef", "89ab" * 4, strict=True))
 
 
 class InvalidReason(StrEnum):
@@ -312,4 +312,6 @@ def decode_event(body: bytes | str) -> Event:
 def derived_id(*parts: str) -> str:
     """A UUID (version 5) derived from what the event is about, so that a step done again reports the same event."""
     digest = hashlib.sha1(_NAMESPACE + "\0".join(parts).encode(), usedforsecurity=False).hexdigest()
-    return f"{digest[:8]}-{digest[8:12]}-5{digest[13:16]}-{_VARIANT[int(digest[16], 16)]}{digest[17:20]}-{digest[20:32]}"
+    return (
+        f"{digest[:8]}-{digest[8:12]}-5{digest[13:16]}-{_VARIANT[digest[16]]}{digest[17:20]}-{digest[20:32]}"
+    )

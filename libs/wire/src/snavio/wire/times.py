@@ -20,9 +20,13 @@ def parse_time(text: str) -> float | None:
 def seconds_of(text: str) -> float | None:
     """The same for a text already known to have the form, or None when there is no such time."""
     try:
-        return datetime.fromisoformat(text.upper()).timestamp()
-    except (ValueError, OverflowError):
+        return datetime.fromisoformat(text).timestamp()
+    except OverflowError:
         return None
+    except ValueError:
+        # RFC 3339 allows a small z, which Python does not know; nearly nobody writes it.
+        capital = text.upper()
+        return None if capital == text else seconds_of(capital)
 
 
 def format_time(seconds: float) -> str:

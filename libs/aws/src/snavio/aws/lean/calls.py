@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _OK = 200
+_KEYS_SECONDS = 1.0
+"""How long credentials are used without asking for them again: they are renewed minutes before their end."""
 _encode = msgspec.json.Encoder().encode
 # Text that is no UTF-8 and what is nested too deeply are errors of Python's, not of msgspec's.
 _UNREADABLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
@@ -61,6 +63,8 @@ class LeanCall:
         is_tls = endpoint.scheme == "https"
         self._service = service
         self._credentials = credentials
+        self._keys: Keys | None = None
+        self._keys_at = 0.0
         self._signer = Signer(
             service=service.signing_name,
             region=region,
@@ -82,14 +86,16 @@ class LeanCall:
 
     async def __call__(self, operation: str, parameters: Mapping[str, Any], answer: type[T], /) -> T:
         """The operation's answer, decoded as the type given."""
-        keys = await self._credentials()
+        now = time.time()
+        keys = self._keys
+        if keys is None or not 0 <= now - self._keys_at < _KEYS_SECONDS:
+            keys = self._keys = await self._credentials()
+            self._keys_at = now
         try:
             body = _encode(parameters)
         except (UnicodeEncodeError, TypeError) as error:
             raise Permanent(f"{operation}: {error}", code="SerializationException") from error
-        head = self._signer.head(
-            keys, target=f"{self._service.target}.{operation}", body=body, now=time.time()
-        )
+        head = self._signer.head(keys, target=f"{self._service.target}.{operation}", body=body, now=now)
         try:
             response = await self._pool.exchange(head + body, self._service.timeout)
         except Unreachable as fault:

@@ -24,6 +24,8 @@ class Connection(asyncio.Protocol):
         self._reader = ResponseReader()
         self._transport: asyncio.Transport | None = None
         self._waiting: asyncio.Future[Response] | None = None
+        self._deadline = 0.0
+        self._timer: asyncio.TimerHandle | None = None
         self._ended_by_peer = False
         self.idle_since = 0.0
 
@@ -33,7 +35,7 @@ class Connection(asyncio.Protocol):
         return self._transport is not None and not self._transport.is_closing()
 
     async def exchange(self, request: bytes, timeout: float) -> Response:
-        """Send a request and give its response.
+        """Send a request and give its response. All requests of a connection have the same timeout.
 
         When interrupted, by cancellation too, the connection is closed: a late response must not be taken for the
         answer to another request.
@@ -42,7 +44,9 @@ class Connection(asyncio.Protocol):
         if transport is None:
             raise Interrupted("The connection was closed.")
         self._waiting = waiting = self._loop.create_future()
-        timer = self._loop.call_later(timeout, self._time_out)
+        self._deadline = self._loop.time() + timeout
+        if self._timer is None:
+            self._timer = self._loop.call_at(self._deadline, self._look_at_time)
         try:
             transport.write(request)
             response = await waiting
@@ -50,7 +54,6 @@ class Connection(asyncio.Protocol):
             self.close()
             raise
         finally:
-            timer.cancel()
             self._waiting = None
         if not response.keep_alive or transport.get_write_buffer_size():
             self.close()
@@ -88,6 +91,8 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Called by asyncio."""
         self._transport = None
+        if self._timer is not None:
+            self._timer.cancel()
         waiting = self._waiting
         if waiting is not None and not waiting.done():
             response = self._reader.feed_eof() if self._ended_by_peer else None
@@ -99,6 +104,12 @@ class Connection(asyncio.Protocol):
                 )
         self._on_lost(self)
 
-    def _time_out(self) -> None:
-        if self._waiting is not None and not self._waiting.done():
+    def _look_at_time(self) -> None:
+        # One timer serves many requests: setting and cancelling one for each costs more than looking now and then.
+        self._timer = None
+        if self._waiting is None or self._waiting.done():
+            return
+        if self._loop.time() < self._deadline:
+            self._timer = self._loop.call_at(self._deadline, self._look_at_time)
+        else:
             self._waiting.set_exception(Interrupted("No response in time."))
