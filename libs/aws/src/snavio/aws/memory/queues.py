@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import heapq
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import anyio
 from anyio.lowlevel import checkpoint
 
 from snavio.aws import limits
@@ -50,6 +50,8 @@ class MemoryQueue:
     messages: dict[str, Held] = field(default_factory=dict[str, Held])
     # Times at which messages become visible. An entry whose message has moved on is skipped when it comes up.
     due: list[tuple[float, str]] = field(default_factory=list[tuple[float, str]])
+    # Long polls under way, in the order in which they came.
+    polls: dict[asyncio.Future[None], None] = field(default_factory=dict["asyncio.Future[None]", None])
 
     @property
     def url(self) -> str:
@@ -78,6 +80,11 @@ class MemoryQueue:
         """Let a message be received again from then on."""
         held.visible_at = until
         heapq.heappush(self.due, (until, held.id))
+
+    def wake(self) -> None:
+        """Let every long poll look again."""
+        for poll in self.polls:
+            _end(poll)
 
     def next_due(self) -> float | None:
         """When the next message becomes visible, as far as is known now."""
@@ -118,6 +125,7 @@ class MemoryQueue:
             held.receipt = None
             held.visible_at = now
             self.dead_letters.add(held)
+            self.dead_letters.wake()
 
 
 class MemoryQueues:
@@ -126,7 +134,6 @@ class MemoryQueues:
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self.queues: dict[str, MemoryQueue] = {}
         self._clock = clock
-        self._changed: anyio.Event | None = None
         self._sent = 0
         self._self_advancing = not isinstance(clock, ManualClock)
         if isinstance(clock, ManualClock):
@@ -146,10 +153,9 @@ class MemoryQueues:
         return queue
 
     def wake(self) -> None:
-        """Let every long poll look again."""
-        if self._changed is not None:
-            self._changed.set()
-            self._changed = None
+        """Let every long poll of every queue look again."""
+        for queue in self.queues.values():
+            queue.wake()
 
     def url_of(self, arn: str) -> str:
         """The URL of the queue with this ARN."""
@@ -172,13 +178,10 @@ class MemoryQueues:
         deadline = self._clock() + wait_seconds
         while True:
             now = self._clock()
-            buried = held_by.dead_letters and len(held_by.dead_letters.messages)
             taken = held_by.take(now, max_messages, hidden_for)
-            if held_by.dead_letters and len(held_by.dead_letters.messages) != buried:
-                self.wake()
             if taken or now >= deadline:
                 return [_received(held) for held in taken]
-            await self._wait(now, deadline, held_by.next_due())
+            await self._wait(held_by, now, deadline)
 
     async def send(self, queue: str, messages: Sequence[Outgoing]) -> list[Fault | None]:
         """Send up to ten messages; what SQS would refuse fails alone."""
@@ -193,7 +196,7 @@ class MemoryQueues:
             if isinstance(measured, int):
                 self._sent += 1
                 held_by.add(Held(f"message-{self._sent:08}", message, now, now + message.delay_seconds))
-        self.wake()
+        held_by.wake()
         return outcome
 
     async def delete(self, queue: str, receipts: Sequence[str]) -> list[Fault | None]:
@@ -226,22 +229,35 @@ class MemoryQueues:
             elif fault is None and held is not None:
                 held_by.hide(held, now + seconds)
             outcome.append(fault)
-        self.wake()
+        held_by.wake()
         return outcome
 
-    async def _wait(self, now: float, deadline: float, due: float | None) -> None:
-        """Until something changed, or until the clock itself reaches what was waited for."""
-        if self._changed is None:
-            self._changed = anyio.Event()
-        until = deadline if due is None else min(deadline, due)
-        with anyio.move_on_after(until - now if self._self_advancing else None):
-            await self._changed.wait()
+    async def _wait(self, queue: MemoryQueue, now: float, deadline: float) -> None:
+        """Until something changed in the queue, or until the clock itself reaches what was waited for."""
+        loop = asyncio.get_running_loop()
+        poll = loop.create_future()
+        queue.polls[poll] = None
+        timer = None
+        if self._self_advancing:
+            due = queue.next_due()
+            timer = loop.call_later((deadline if due is None else min(deadline, due)) - now, _end, poll)
+        try:
+            await poll
+        finally:
+            del queue.polls[poll]
+            if timer is not None:
+                timer.cancel()
 
     def _queue(self, url: str) -> MemoryQueue:
         found = self.queues.get(url)
         if found is None:
             raise NotFound(f"There is no queue {url}.", code="NonExistentQueue")
         return found
+
+
+def _end(poll: asyncio.Future[None]) -> None:
+    if not poll.done():
+        poll.set_result(None)
 
 
 def _stale(receipt: str) -> Permanent:

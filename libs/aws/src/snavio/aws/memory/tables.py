@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 import zlib
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 from anyio.lowlevel import checkpoint
 
 from snavio.aws import limits
-from snavio.aws.attributes import decode_item, encode_item
+from snavio.aws.attributes import decode, encode
 from snavio.aws.errors import ConditionFailed, NotFound, Permanent
 from snavio.aws.expressions import query_parameters
 from snavio.aws.memory.conditions import changed, holds
@@ -41,8 +42,8 @@ class MemoryTable:
 
     def place_of(self, item: Mapping[str, Value]) -> Place:
         """Where an item belongs."""
-        place = tuple(item.get(name) for name in self.key)
-        if any(part in (None, "") for part in place):
+        place = tuple([item.get(name) for name in self.key])
+        if None in place or "" in place:
             raise Permanent(f"An item of {self.name} has the key {self.key}.", code="ValidationException")
         return place
 
@@ -143,17 +144,14 @@ class MemoryTables:
         names = _queried(found, index, partition, sort)
         # Items of equal index keys are told apart by their own key.
         order = tuple(dict.fromkeys((*names, *found.key)))
-        rows = sorted(
-            (
-                (tuple(item[name] for name in order), item)
-                for item in found.items.values()
-                if all(name in item for name in names)
-                and item[names[0]] == partition[1]
-                and _within(item, sort)
-            ),
-            key=lambda row: row[0],
-            reverse=descending,
-        )
+        name, value = partition
+        asked, within = set(names), _within(sort)
+        rows = [
+            (tuple([item[part] for part in order]), item)
+            for item in found.items.values()
+            if item.get(name) == value and item.keys() >= asked and within(item)
+        ]
+        rows.sort(key=itemgetter(0), reverse=descending)
         if cursor is not None:
             last = tuple(cursor[name] for name in order)
             rows = [row for row in rows if (row[0] < last if descending else row[0] > last)]
@@ -220,7 +218,8 @@ def _after(write: Write, old: Item | None) -> Item | None:
 
 def _copy(item: Item) -> Item:
     """An item nobody else holds, with values as DynamoDB would return them."""
-    return decode_item(encode_item(item))
+    # Text comes back as it is; a number may not.
+    return {name: value if type(value) is str else decode(encode(value)) for name, value in item.items()}
 
 
 def _queried(
@@ -233,13 +232,18 @@ def _queried(
     return names
 
 
-def _within(item: Item, sort: SortRange | None) -> bool:
+def _within(sort: SortRange | None) -> Callable[[Item], bool]:
+    """Whether an item lies in the range."""
     if sort is None:
-        return True
-    value: Any = item[sort.name]
-    if sort.prefix is not None:
-        return value.startswith(sort.prefix)
-    return (sort.low is None or value >= sort.low) and (sort.high is None or value <= sort.high)
+        return lambda _item: True
+    name, prefix = sort.name, sort.prefix
+    low: Any = sort.low
+    high: Any = sort.high
+    if prefix is not None:
+        return lambda item: str(item[name]).startswith(prefix)
+    if high is None:
+        return lambda item: low is None or item[name] >= low
+    return lambda item: (low is None or item[name] >= low) and item[name] <= high
 
 
 def _page(rows: list[tuple[Place, Item]], order: tuple[str, ...], limit: int | None) -> Page:
