@@ -79,6 +79,28 @@ async def test_a_batch_never_exceeds_ten_and_deletes_go_in_tens_when_busy(queues
 
 
 @virtual_time
+async def test_a_handler_that_may_take_more_is_given_what_waits_and_never_waits_for_more(queues, consumer):
+    sizes = []
+    busy = anyio.Event()
+
+    async def handler(messages):
+        sizes.append(len(messages))
+        await busy.wait()
+        return [Done()] * len(messages)
+
+    subject = consumer(handler, handlers=1, handler_batch=25)
+    queues.put(Q, "one")
+    async with running(subject):
+        await until(lambda: sizes == [1])
+        queues.put(Q, *map(str, range(60)))
+        await until(lambda: subject.status().waiting == 60)
+        busy.set()
+        await until(lambda: not queues.bodies(Q))
+    assert sizes == [1, 25, 25, 10]
+    assert all(len(batch) <= 10 for batch in queues.called("delete"))
+
+
+@virtual_time
 async def test_deletes_of_small_handler_batches_are_coalesced(queues, consumer):
     async def handler(messages):
         await anyio.sleep(0.001)

@@ -100,6 +100,47 @@ async def test_sigterm_drains_then_ends_tasks_then_flushes_in_order_then_closes_
 
 
 @virtual_time
+async def test_nothing_is_taken_in_before_what_comes_first_is_done(harness, queues):
+    order: list[str] = []
+
+    async def load():
+        await anyio.sleep(3)
+        order.append("loaded")
+
+    async def handler(messages):
+        order.append("handled")
+        return [Done()] * len(messages)
+
+    async def wire(worker: Worker):
+        worker.first(load)
+        worker.consume(queues=queues, queue=Q, dlq=Q + "-dlq", handler=handler)
+
+    async def script(worker: Worker):
+        queues.put(Q, "a")
+        await anyio.sleep(5)
+        harness.terminate()
+
+    assert await harness.run(wire, script) == CLEAN
+    assert order == ["loaded", "handled"]
+
+
+@virtual_time
+async def test_a_worker_asked_to_stop_before_it_could_begin_ends_cleanly_and_takes_nothing(harness, queues):
+    async def wire(worker: Worker):
+        worker.first(anyio.sleep_forever)
+        worker.consume(queues=queues, queue=Q, dlq=Q + "-dlq", handler=None)
+
+    async def script(worker: Worker):
+        queues.put(Q, "a")
+        await anyio.sleep(5)
+        harness.terminate()
+
+    assert await harness.run(wire, script) == CLEAN
+    assert queues.called("receive") == []
+    assert anyio.current_time() < 6
+
+
+@virtual_time
 async def test_a_second_signal_aborts_without_waiting(harness, queues, lines):
     async def handler(messages):
         await anyio.sleep(1000)

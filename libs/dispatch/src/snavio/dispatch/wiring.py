@@ -20,6 +20,7 @@ from snavio.runtime.log_events import LogEvent
 from snavio.runtime.worker import Worker
 from snavio.wire.names import Names
 
+_FIRST_PAUSE_SECONDS = 1.0
 _LAST_PAUSE_SECONDS = 0.2
 
 
@@ -88,6 +89,11 @@ def wire_base(aws: Aws, config: DispatchConfig, worker: Worker, *, with_keys: bo
     async def flush_notices() -> None:
         await notices.flush()
 
+    async def first_look() -> None:
+        # A worker that knows nothing yet could only hand on or hand back whatever it took: others do better.
+        while not keeper.loaded and not await keeper.refresh():  # noqa: ASYNC110 - as below
+            await anyio.sleep(_FIRST_PAUSE_SECONDS)
+
     async def last_look() -> None:
         # A revocation that came while draining is still to be reported, and nobody else knows what went through here.
         while not await keeper.refresh():  # noqa: ASYNC110 - nobody would tell when the table answers again
@@ -102,7 +108,8 @@ def wire_base(aws: Aws, config: DispatchConfig, worker: Worker, *, with_keys: bo
                 await anyio.sleep(_LAST_PAUSE_SECONDS)
 
     worker.ready("registry", lambda: None if keeper.loaded else observer.last_failure or "not loaded yet")
-    worker.every(config.refresh_seconds, refresh, name="refresh-registry", at_once=True)
+    worker.first(first_look)
+    worker.every(config.refresh_seconds, refresh, name="refresh-registry")
     worker.every(0.5, flush_notices, name="record-notices", tolerate=(SnavioError,))
     # Both try until their share of the flush is over; what was not done by then is logged as such.
     worker.on_flush("registry", last_look)

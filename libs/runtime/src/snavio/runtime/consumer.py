@@ -49,12 +49,14 @@ class ConsumerSettings(msgspec.Struct, frozen=True, kw_only=True):
     wait_seconds: Annotated[int, Meta(ge=1, le=20)] = 10
     visibility_seconds: Annotated[int, Meta(ge=2)] = 30
     stuck_seconds: float = 300.0
+    handler_batch: Annotated[int, Meta(ge=1)] = MAX_BATCH
+    """How many waiting messages a handler is given at once, at most."""
     alone_from: int = 3
     """From which receive on a message is given to the handler alone, in case it is what makes the handler raise."""
 
     @classmethod
-    def of(cls, config: CommonConfig) -> ConsumerSettings:
-        """The settings a service was started with.
+    def of(cls, config: CommonConfig, *, handler_batch: int = MAX_BATCH) -> ConsumerSettings:
+        """The settings a service was started with; its handler may take more than one receive brings.
 
         Polls wait no longer than draining has time for: one that had to be cancelled could take messages into flight
         just as they are handed back.
@@ -66,6 +68,7 @@ class ConsumerSettings(msgspec.Struct, frozen=True, kw_only=True):
             wait_seconds=max(1, min(config.wait_seconds, int(config.drain_seconds) - 1)),
             visibility_seconds=config.visibility_seconds,
             stuck_seconds=config.stuck_seconds,
+            handler_batch=handler_batch,
         )
 
 
@@ -252,8 +255,9 @@ class Consumer:
         return messages
 
     async def _handle(self) -> None:
+        alone_from, most = self._settings.alone_from, self._settings.handler_batch
         while True:
-            if batch := self._in_hand.next_batch(alone_from=self._settings.alone_from):
+            if batch := self._in_hand.next_batch(alone_from=alone_from, most=most):
                 self._settlement.settle(batch, await self._outcomes(batch))
             elif self._polling:
                 await self._in_hand.work.wait()

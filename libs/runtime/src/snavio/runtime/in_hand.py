@@ -81,13 +81,13 @@ class InHand:
         if messages:
             self.work.ring_one()
 
-    def next_batch(self, *, alone_from: int) -> list[Held]:
-        """Up to ten waiting messages, oldest first; one that has been received `alone_from` times comes alone.
+    def next_batch(self, *, alone_from: int, most: int = MAX_BATCH) -> list[Held]:
+        """Up to `most` waiting messages, oldest first; one that has been received `alone_from` times comes alone.
 
         Whatever makes a handler raise then cannot take its neighbours to the dead-letter queue with it.
         """
         batch: list[Held] = []
-        while self._waiting and len(batch) < MAX_BATCH:
+        while self._waiting and len(batch) < most:
             held = self._waiting[0]
             suspect = held.message.receive_count >= alone_from
             if suspect and batch:

@@ -98,8 +98,22 @@ class _Life:
         async with anyio.create_task_group() as background:
             for task in self._worker.tasks:
                 background.start_soon(task.run, name=task.name)
-            await self._take_in()
+            if await self._prepare():
+                await self._take_in()
             background.cancel_scope.cancel()
+
+    async def _prepare(self) -> bool:
+        """Do what comes before everything else; False when asked to stop meanwhile."""
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._give_up_when_asked, group.cancel_scope)
+            for work in self._worker.firsts:
+                await work()
+            group.cancel_scope.cancel()
+        return not self._asked_to_stop.is_set()
+
+    async def _give_up_when_asked(self, scope: anyio.CancelScope) -> None:
+        await self._asked_to_stop.wait()
+        scope.cancel()
 
     async def _take_in(self) -> None:
         seconds = self._worker.config.drain_seconds

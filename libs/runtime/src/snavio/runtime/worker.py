@@ -91,6 +91,7 @@ class Worker:
         self.draining = False
         self.intakes: list[Intake] = []
         self.tasks: list[Forever | Periodic] = []
+        self.firsts: list[Work] = []
         self.flushes: list[tuple[str, Work]] = []
         self.stack = AsyncExitStack()
         self._checks: list[tuple[str, Callable[[], str | None]]] = []
@@ -128,6 +129,10 @@ class Worker:
     def intake(self, intake: Intake) -> None:
         """Run an intake of the service's own."""
         self.intakes.append(intake)
+
+    def first(self, work: Work) -> None:
+        """Do work before anything is taken in, in the order declared; given up when the worker is asked to stop."""
+        self.firsts.append(work)
 
     def background(self, name: str, work: Work) -> None:
         """Run work beside the intakes until they have drained. Raising or returning earlier ends the process."""
