@@ -14,6 +14,7 @@ from snavio.domain.models import (
     RateLimit,
     Settings,
 )
+from snavio.runtime.outcome import Done
 
 SOURCE, TARGET, NAME = "acme/billing", "discord-bot", "notify-user"
 
@@ -52,6 +53,20 @@ async def test_a_warm_command_is_delivered_fast_without_its_signature():
     assert "version_id" not in metadata
     [event] = world.events()
     assert (event.command_id, event.path, event.tenant) == (command_id, "fast", "acme")
+
+
+@pytest.mark.parametrize("mode", [DedupeMode.NONE, DedupeMode.STRICT])
+async def test_more_commands_than_one_call_takes_are_handled_together(mode):
+    world = World()
+    await ready(world, dedupe_mode=mode)
+    shield, fast, slow = await pipeline(world)
+    sent = {await world.send(SOURCE, TARGET, NAME, {"n": number}) for number in range(35)}
+    await world.pump(shield)
+    batch = [message for _ in range(4) for message in await world.queues.receive(fast.queue, wait_seconds=0)]
+    assert set(map(type, await fast.handle(batch))) == {Done}
+    await world.pump(slow)
+    assert {one["metadata"]["id"] for one in world.delivered(TARGET, NAME)} == sent
+    assert {one.command_id for one in world.events("snavio.command.delivered")} == sent
 
 
 async def test_an_unregistered_route_is_refused_by_slow_and_told():

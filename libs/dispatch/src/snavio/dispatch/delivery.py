@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
+import anyio
 import msgspec
 
 from snavio.aws.errors import NotFound, Permanent, SnavioError, Transient
@@ -76,6 +77,20 @@ class Delivery:
 
     async def send(self, queue: str, messages: Sequence[Outgoing]) -> list[Unsent | None]:
         """Send messages to one queue; one answer for each, None for sent. Never raises for the queue's sake."""
+        if len(messages) <= MAX_BATCH:
+            return await self._send_in_turn(queue, messages)
+        answers: list[Unsent | None] = [None] * len(messages)
+
+        async def send_from(start: int) -> None:
+            end = start + MAX_BATCH
+            answers[start:end] = await self._send_in_turn(queue, messages[start:end])
+
+        async with anyio.create_task_group() as group:
+            for start in range(0, len(messages), MAX_BATCH):
+                group.start_soon(send_from, start)
+        return answers
+
+    async def _send_in_turn(self, queue: str, messages: Sequence[Outgoing]) -> list[Unsent | None]:
         destination = self._destination(queue)
         if self._clock() < destination.paused_until:
             return [Unsent("paused after repeated failures", permanent=False, uncertain=False)] * len(
@@ -86,9 +101,7 @@ class Delivery:
         destination.waiting += 1
         try:
             async with destination.turns:
-                answers: list[Unsent | None] = []
-                for start in range(0, len(messages), MAX_BATCH):
-                    answers += await self._send_batch(queue, messages[start : start + MAX_BATCH])
+                answers = await self._send_batch(queue, messages)
         finally:
             destination.waiting -= 1
         self._note(destination, answers)

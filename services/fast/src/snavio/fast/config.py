@@ -14,6 +14,9 @@ from snavio.domain.lease import LeasePolicy
 class FastConfig(DispatchConfig, frozen=True, kw_only=True):
     """How commands are delivered from warm memory."""
 
+    handler_batch: Annotated[
+        int, Meta(ge=1, le=1000, description="Waiting commands handled together, at most, to fill sends")
+    ] = 40
     lease_seconds: Annotated[float, Meta(ge=1, le=60, description="The longest a token lease is used")] = 30.0
     lease_horizon_seconds: Annotated[
         float, Meta(gt=0, description="How much demand one lease should cover")

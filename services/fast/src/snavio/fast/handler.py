@@ -8,7 +8,7 @@ import anyio
 import msgspec
 
 from snavio.aws.errors import SnavioError
-from snavio.aws.ports import Queues
+from snavio.aws.ports import MAX_BATCH, Queues
 from snavio.aws.values import Outgoing, Received
 from snavio.dispatch.command_log import log_command
 from snavio.dispatch.delivery import Delivery
@@ -18,11 +18,12 @@ from snavio.dispatch.reports import ban_events, delivered_event, duplicate_event
 from snavio.dispatch.stats_feed import StatsFeed
 from snavio.dispatch.targets import target_message
 from snavio.dispatch.tracing import send_span
-from snavio.domain.models import DispatchMode, Route
+from snavio.domain.models import DispatchMode
 from snavio.domain.warm import Deliver, DropRepeat, Escalate, decide_warm
 from snavio.fast.state import WarmState
 from snavio.registry.keeper import Keeper
 from snavio.registry.uses import GrantUse, GrantUses
+from snavio.registry.view import Registry
 from snavio.runtime import metrics
 from snavio.runtime.logs import Log
 from snavio.runtime.outcome import Dead, Done, Outcome, Retry
@@ -45,7 +46,7 @@ class _Work:
         self.now = now
         self.now_text = format_time(now)
         self.outcomes: list[Outcome] = [_DONE] * len(batch)
-        self.sends: dict[str, list[tuple[int, Admitted, Route]]] = {}
+        self.sends: dict[str, list[tuple[int, Admitted]]] = {}
         self.escalations: list[tuple[int, Admitted, Escalate]] = []
         self.events: list[Event] = []
 
@@ -90,8 +91,10 @@ class FastHandler:
     async def handle(self, batch: Sequence[Received]) -> Sequence[Outcome]:
         """Decide on each command of a batch and see its effects through."""
         work = _Work(batch, self._clock())
+        registry = self._keeper.registry
+        mode = registry.settings.dispatch_mode or self._mode
         for index, message in enumerate(batch):
-            self._decide(work, index, message)
+            self._decide(work, index, message, registry, mode)
         await self._deliver(work)
         await self._escalate(work)
         if work.events:
@@ -101,15 +104,15 @@ class FastHandler:
                 return [Retry(f"telemetry could not be recorded: {error}")] * len(batch)
         return work.outcomes
 
-    def _decide(self, work: _Work, index: int, message: Received) -> None:
+    def _decide(
+        self, work: _Work, index: int, message: Received, registry: Registry, mode: DispatchMode
+    ) -> None:
         try:
             command = decode_admitted(message.body)
         except (msgspec.MsgspecError, RecursionError, ValueError) as problem:
             work.outcomes[index] = Dead(f"not a message of shield's: {problem}")
             return
-        registry = self._keeper.registry
         now = work.now
-        mode = registry.settings.dispatch_mode or self._mode
         decision = decide_warm(command, message.id, registry, self._state, mode, now)
         match decision:
             case Deliver():
@@ -126,7 +129,7 @@ class FastHandler:
                     self._telemetry.measure(metrics.BANS, scope="worker")
                     self._notices.add(ban_events(command, route, ban, now))
                 queue = self._delivery.url_of(route.queue_arn)
-                work.sends.setdefault(queue, []).append((index, command, route))
+                work.sends.setdefault(queue, []).append((index, command))
             case Escalate():
                 work.escalations.append((index, command, decision))
             case DropRepeat():
@@ -143,19 +146,20 @@ class FastHandler:
                 for queue, sends in work.sends.items():
                     group.start_soon(self._send, work, queue, sends)
 
-    async def _send(self, work: _Work, queue: str, sends: list[tuple[int, Admitted, Route]]) -> None:
-        messages = [target_message(command, path="fast", at_text=work.now_text) for _, command, _ in sends]
+    async def _send(self, work: _Work, queue: str, sends: list[tuple[int, Admitted]]) -> None:
+        messages = [target_message(command, path="fast", at_text=work.now_text) for _, command in sends]
         answers = await self._delivery.send(queue, messages)
         at = self._clock()
         at_text = format_time(at)
-        for (index, command, _), unsent in zip(sends, answers, strict=True):
+        tally = self._feed.tally
+        logging = self._log.enabled("debug")
+        for (index, command), unsent in zip(sends, answers, strict=True):
             if unsent is None:
                 event = delivered_event(command, work.batch[index].id, path="fast", at=at, at_text=at_text)
                 work.events.append(event)
-                log_command(self._log, command, "delivered")
-                self._feed.tally.dispatched(
-                    command.source, command.target, command.name, event.dispatch_latency_ms
-                )
+                if logging:
+                    log_command(self._log, command, "delivered")
+                tally.dispatched(command.source, command.target, command.name, event.dispatch_latency_ms)
             else:
                 # Slow owns retrying: it waits without holding up what is warm.
                 self._telemetry.measure(metrics.DELIVERY_FAILURES, path="fast")
@@ -167,17 +171,23 @@ class FastHandler:
     async def _escalate(self, work: _Work) -> None:
         if not work.escalations:
             return
-        messages = [
-            self._escalation(command, escalate, work.now) for _, command, escalate in work.escalations
-        ]
+        if len(work.escalations) <= MAX_BATCH:
+            await self._escalate_ten(work, work.escalations)
+            return
+        async with anyio.create_task_group() as group:
+            for start in range(0, len(work.escalations), MAX_BATCH):
+                group.start_soon(self._escalate_ten, work, work.escalations[start : start + MAX_BATCH])
+
+    async def _escalate_ten(self, work: _Work, escalations: list[tuple[int, Admitted, Escalate]]) -> None:
+        messages = [self._escalation(command, escalate, work.now) for _, command, escalate in escalations]
         try:
             with send_span(self._telemetry, self._slow_queue, messages):
                 answers = await self._queues.send(self._slow_queue, messages)
         except SnavioError as error:
-            for index, _, _ in work.escalations:
+            for index, _, _ in escalations:
                 work.outcomes[index] = Retry(f"could not be escalated: {error}")
             return
-        for (index, command, escalate), fault in zip(work.escalations, answers, strict=True):
+        for (index, command, escalate), fault in zip(escalations, answers, strict=True):
             if fault is not None:
                 work.outcomes[index] = Retry(f"could not be escalated: {fault}")
                 continue

@@ -15,6 +15,7 @@ from snavio.fast.config import FastConfig
 from snavio.fast.handler import FastHandler
 from snavio.fast.state import WarmState
 from snavio.registry.uses import GrantUses
+from snavio.runtime.consumer import ConsumerSettings
 from snavio.runtime.worker import Worker
 
 
@@ -68,6 +69,7 @@ def wire_on(aws: Aws, config: FastConfig, worker: Worker) -> None:
         queue=base.queue(names.fast),
         dlq=base.queue(names.dlq(names.fast)),
         handler=handler.handle,
+        settings=ConsumerSettings.of(config, handler_batch=config.handler_batch),
     )
     worker.background("replenish-leases", leases.replenish)
     worker.every(1.0, tidy, name="tidy")
