@@ -1,12 +1,15 @@
 """What the simulator found: promises that hold only if things that happen at once are told apart."""
 
+import asyncio
 from functools import partial
 
 import pytest
 from dispatch_world import Crash, World
 
 from snavio.aws.errors import Refused
+from snavio.aws.values import Absent
 from snavio.domain.models import DedupeMode
+from snavio.runtime.outcome import Done
 
 SOURCE, TARGET, NAME = "acme/billing", "discord-bot", "notify-user"
 
@@ -92,6 +95,45 @@ async def test_a_delivery_whose_claim_was_taken_over_meanwhile_is_told_as_a_poss
     await slow.handle([one])
     [event] = world.events("snavio.command.delivered")
     assert event.possible_duplicate is True
+
+
+async def test_a_claim_committed_while_it_was_being_taken_over_stays_committed():
+    world = World()
+    shield, fast, slow = await ready(world, dedupe_mode=DedupeMode.STRICT)
+    identity = await world.send(SOURCE, TARGET, NAME)
+    await world.pump(shield, fast)
+    other = await world.start("slow")
+    queue = world.queues.queues[slow.queue]
+    [one] = await world.queues.receive(slow.queue, wait_seconds=0)
+    queue.hide(queue.messages[one.id], world.clock())
+    [twin] = await world.queues.receive(slow.queue, wait_seconds=0)
+    put, handled = world.tables.put, []
+
+    async def overtaken(table, item, *, condition=None):
+        # The twin has found the claim open; before it takes it over, the message is delivered and the claim committed.
+        if table == world.names.dedupe and not isinstance(condition, Absent):
+            world.tables.put = put
+            handled.extend(await committing)
+        await put(table, item, condition=condition)
+
+    sent = asyncio.Event()
+    send = world.queues.send
+
+    async def slowly(url, messages):
+        world.queues.send = send
+        sent.set()
+        await asyncio.sleep(0)
+        return await send(url, messages)
+
+    world.queues.send = slowly
+    committing = asyncio.create_task(slow.handle([one]))
+    await sent.wait()
+    world.tables.put = overtaken
+    await other.handle([twin])
+    assert handled == [Done()]
+    assert marks_of(world, identity) == [False]
+    [event] = world.events("snavio.command.delivered")
+    assert event.possible_duplicate is not True
 
 
 async def test_a_grant_whose_revocation_was_read_after_the_command_was_examined_is_not_used():

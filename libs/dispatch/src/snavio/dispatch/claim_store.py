@@ -9,7 +9,7 @@ import msgspec
 
 from snavio.aws.errors import ConditionFailed
 from snavio.aws.ports import Tables
-from snavio.aws.values import Absent, Change, Equals, Item
+from snavio.aws.values import Absent, AllOf, Change, Equals, Item
 from snavio.domain.dedupe import (
     AlreadyDone,
     ClaimRecord,
@@ -60,7 +60,7 @@ class ClaimStore:
             until = now + self._policy.claim_seconds
             marked = _marked(verdict)
             fresh = ClaimRecord(owner, claim_id, False, until, until + self._policy.remember_seconds, marked)
-            condition = Absent("pk") if record is None else Equals("claim_id", record.claim_id)
+            condition = Absent("pk") if record is None else _is_still(record)
             try:
                 await self._tables.put(self._table, _item(key, fresh), condition=condition)
             except ConditionFailed as found:
@@ -99,6 +99,11 @@ class ClaimStore:
 def claim_key(command: Admitted) -> str:
     """What is remembered: the id together with who sent what to whom, so that nobody can use up another's ids."""
     return f"{command.source}#{command.target}#{command.name}#{command.id.lower()}"
+
+
+def _is_still(record: ClaimRecord) -> AllOf:
+    """A claim taken over must be the one that was looked at, and not have been committed since."""
+    return AllOf((Equals("claim_id", record.claim_id), Equals("committed", record.committed)))
 
 
 def _marked(verdict: Fresh | TakeOver) -> bool:
