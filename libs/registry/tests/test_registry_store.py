@@ -138,12 +138,53 @@ async def test_a_change_that_changes_nothing_is_not_recorded():
     assert await setup.store.last_seq() == 1
 
 
-async def test_a_standing_ban_is_not_shortened_by_a_new_one():
+WARM = Ban(source="acme/s", mode=BanMode.WARM, until=100.0)
+
+
+@pytest.mark.parametrize(
+    ("standing", "replaced"),
+    [
+        ({"until": 150.0}, False),
+        ({"until": 100.0, "reason": "other words"}, False),
+        ({"until": 50.0}, True),
+        ({"until": None}, False),
+        ({"mode": BanMode.OUTRIGHT, "until": None}, False),
+        ({"mode": BanMode.OUTRIGHT, "until": 50.0}, False),
+        ({"mode": BanMode.COLD_ONLY, "until": 50.0}, False),
+        # What is over stands in nobody's way.
+        ({"mode": BanMode.OUTRIGHT, "until": 9.0}, True),
+    ],
+)
+async def test_a_rule_replaces_no_ban_that_is_stricter_or_lasts_as_long(standing, replaced):
     setup = Setup()
-    ban = Ban(source="acme/s", mode=BanMode.WARM, until=100.0)
-    await setup.store.put_ban(ban, actor="slow")
-    assert await setup.store.put_ban(msgspec.structs.replace(ban, until=50.0), actor="slow") is None
-    assert await setup.store.put_ban(msgspec.structs.replace(ban, until=150.0), actor="slow") == 2
+    setup.store = RegistryStore(setup.tables, NAMES, clock=lambda: 10.0)
+    before = msgspec.structs.replace(WARM, **standing)
+    await setup.store.put_ban(before, actor="ann")
+    assert await setup.store.add_ban(WARM, actor="slow") == (2 if replaced else None)
+    assert await setup.store.bans_of("acme/s") == [WARM if replaced else before]
+
+
+async def test_an_operator_replaces_any_ban_also_by_a_milder_one():
+    setup = Setup()
+    await setup.store.put_ban(Ban(source="acme/s", mode=BanMode.OUTRIGHT), actor="ann")
+    await setup.store.put_ban(WARM, actor="ann")
+    assert await setup.store.bans_of("acme/s") == [WARM]
+
+
+async def test_a_rule_that_meets_an_operator_on_its_way_gives_way():
+    """What decides is the ban that stands when the new one is written, not one read before."""
+    setup = Setup()
+    operators = Ban(source="acme/s", mode=BanMode.OUTRIGHT)
+    transact = setup.tables.transact
+
+    async def overtaken(writes, **kwargs):
+        setup.tables.transact = transact
+        await setup.store.put_ban(operators, actor="ann")
+        await transact(writes, **kwargs)
+
+    setup.tables.transact = overtaken
+    assert await setup.store.add_ban(msgspec.structs.replace(WARM, until=2e9), actor="slow") is None
+    assert await setup.store.bans_of("acme/s") == [operators]
 
 
 async def test_a_keeper_follows_every_change_with_one_query():

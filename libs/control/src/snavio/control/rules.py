@@ -162,8 +162,6 @@ class Rules:
             until=spec.until.timestamp() if spec.until else None,
             reason=spec.reason,
         )
-        # An operator's word stands, also where it is milder than what stood before.
-        await self._store.lift_ban(source, spec.target, spec.command, actor=principal.subject)
         await self._store.put_ban(ban, actor=principal.subject)
         return ban
 

@@ -132,6 +132,14 @@ class BanMode(StrEnum):
     OUTRIGHT = "outright"
     """Everything: shield refuses the source."""
 
+    @property
+    def strictness(self) -> int:
+        """The higher, the more it shuts."""
+        return _STRICTNESS[self]
+
+
+_STRICTNESS = {BanMode.WARM: 0, BanMode.COLD_ONLY: 1, BanMode.OUTRIGHT: 2}
+
 
 class Ban(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """A source shut out everywhere, for one (target, command) or for all."""

@@ -123,11 +123,18 @@ class RegistryStore:
 
     # Bans, quotas, settings
     async def put_ban(self, ban: Ban, *, actor: str) -> int | None:
-        """Ban a source, or change its ban. A ban already in force for as long or longer is left as it is."""
-        standing = await self._read(ban_key(ban.source, ban.target, ban.command), Ban)
-        if standing is not None and standing.mode is ban.mode and _lasts_as_long(standing, ban):
-            return None
+        """Ban a source, or change its ban: an operator's word stands, also where it is milder than what stood before."""
         return await self._write(key_of(ban), ban, actor=actor)
+
+    async def add_ban(self, ban: Ban, *, actor: str) -> int | None:
+        """Ban a source by rule, without anybody's decision; the change's number, or None when nothing changed.
+
+        A ban in force that is stricter, or that lasts as long, is left as it is: no rule undoes what an operator said.
+        """
+        now = self._clock()
+        return await self._revise(
+            key_of(ban), lambda standing: standing if _outweighs(standing, ban, now) else ban, actor=actor
+        )
 
     async def bans_of(self, source: str) -> list[Ban]:
         """Every ban of a source, over or not."""
@@ -281,7 +288,12 @@ def _readable(item: Item | None) -> Entry | None:
         return None
 
 
-def _lasts_as_long(standing: Ban, ban: Ban) -> bool:
+def _outweighs(standing: Entry | None, ban: Ban, now: float) -> bool:
+    """Whether a ban keeps its place: it is in force, and stricter than the other or as long."""
+    if not isinstance(standing, Ban) or (standing.until is not None and standing.until <= now):
+        return False
+    if standing.mode.strictness > ban.mode.strictness:
+        return True
     return standing.until is None or (ban.until is not None and standing.until >= ban.until)
 
 

@@ -20,8 +20,6 @@ from snavio.registry.sealing import Sealer, UnsealError
 from snavio.wire.names import tenant_of
 from snavio.wire.signing import SigningKey
 
-_STRICTNESS = {BanMode.WARM: 0, BanMode.COLD_ONLY: 1, BanMode.OUTRIGHT: 2}
-
 
 class Usage(msgspec.Struct):
     """How often answers were fresh, stale and expired, by cache, since last asked."""
@@ -92,7 +90,7 @@ class Registry:
             and (ban.target is None or ban.target == target)
             and (ban.command is None or ban.command == command)
         ]
-        return max(found, key=lambda ban: _STRICTNESS[ban.mode], default=None)
+        return max(found, key=lambda ban: ban.mode.strictness, default=None)
 
     def bans(self, now: float) -> list[Ban]:
         """Every ban in force."""
@@ -104,7 +102,7 @@ class Registry:
         if not bans:
             return None
         whole = [ban.mode for ban in bans if ban.target is None and (ban.until is None or now < ban.until)]
-        return max(whole, key=lambda mode: _STRICTNESS[mode], default=None)
+        return max(whole, key=lambda mode: mode.strictness, default=None)
 
     def quota(self, source: str, target: str, command: str) -> Quota | None:
         """The source's own quota for this (target, command)."""

@@ -67,7 +67,7 @@ class BanCounter:
             until=now + self._policy.ban_seconds,
             reason=f"{self._policy.bans} warm-path bans within {self._policy.within_seconds:g} s",
         )
-        return ban if await self._store.put_ban(ban, actor="slow") is not None else None
+        return ban if await self._store.add_ban(ban, actor="slow") is not None else None
 
     def _remember(self, ban_id: str) -> None:
         self._noted[ban_id] = None

@@ -14,8 +14,6 @@ from snavio.sdk.tenant_config import CURRENT, KeyVersion, Service
 from snavio.wire.signing import SigningKey
 from snavio.wire.times import format_time
 
-_STRICTNESS = {BanMode.WARM: 0, BanMode.COLD_ONLY: 1, BanMode.OUTRIGHT: 2}
-
 
 class MemoryRegistry:
     """Routes, grants, keys, bans and quotas of a test."""
@@ -44,7 +42,7 @@ class MemoryRegistry:
     def ban_mode(self, source: str, now: float) -> BanMode | None:
         """The ban in force against everything the source sends."""
         modes = [ban.mode for ban in self._in_force(source, now) if ban.target is None]
-        return max(modes, key=lambda mode: _STRICTNESS[mode], default=None)
+        return max(modes, key=lambda mode: mode.strictness, default=None)
 
     def validator(self, target: str, command: str, now: float) -> Validator | None:
         """The check of the payload, where the route has one."""
@@ -74,7 +72,7 @@ class MemoryRegistry:
             for ban in self._in_force(source, now)
             if ban.target in (None, target) and ban.command in (None, command)
         ]
-        return max(found, key=lambda ban: _STRICTNESS[ban.mode], default=None)
+        return max(found, key=lambda ban: ban.mode.strictness, default=None)
 
     def _in_force(self, source: str, now: float) -> list[Ban]:
         return [ban for ban in self.bans if ban.source == source and (ban.until is None or now < ban.until)]
