@@ -7,7 +7,7 @@ from snavio.dispatch.stats_feed import StatsFeed
 from snavio.runtime import metrics
 from snavio.runtime.logs import recording_log
 from snavio.runtime.testing import RecordingTelemetry
-from snavio.wire.stats import WINDOW_SECONDS
+from snavio.wire.stats import WINDOW_SECONDS, decode_rows
 
 
 class Feed:
@@ -45,9 +45,14 @@ class Feed:
         self.clock.advance(WINDOW_SECONDS)
         await self.feed.push()
 
+    def items(self):
+        return self._tables.tables["stats"].items.values()
+
     def written(self):
-        items = self._tables.tables["stats"].items.values()
-        return sorted((item["sequence"], item["last"]) for item in items)
+        return sorted((item["sequence"], item["last"]) for item in self.items())
+
+    def counted(self):
+        return sum(row.count for item in self.items() for row in decode_rows(item["rows"]))
 
 
 async def test_a_window_that_could_not_be_written_is_written_with_the_next():
@@ -79,6 +84,18 @@ async def test_a_drained_worker_says_which_window_was_its_last():
     await world.minute()
     await world.feed.finish()
     assert world.written() == [(0, False), (1, True)]
+
+
+async def test_a_clock_set_back_replaces_nothing_that_was_written():
+    world = Feed()
+    await world.minute(commands=105)
+    world.clock.advance(-90)
+    await world.minute(commands=2)
+    world.clock.advance(90)
+    await world.minute()
+    await world.feed.finish()
+    assert world.counted() == 108
+    assert world.written() == [(0, False), (1, False), (2, True)]
 
 
 async def test_when_the_table_is_away_for_long_the_oldest_windows_go_and_their_loss_is_told():

@@ -42,7 +42,7 @@ rows = st.lists(
         words,
         words,
         st.integers(-1, LAST_BUCKET),
-        st.integers(min_value=1, max_value=2**40),
+        st.integers(min_value=1, max_value=2**34),
     ),
     max_size=40,
 )
@@ -97,6 +97,7 @@ def test_what_is_not_rows_is_malformed_and_nothing_else(junk):
         ([["a"], [1], [0], [0], [0], [0], [1]], "past the last word"),
         ([["a"], [0], [0], [0], [0], [256], [1]], "bucket|<= 255"),
         ([["a"], [0], [0], [0], [0], [0], [0]], ">= 1"),
+        ([["a"], [0] * 2, [0] * 2, [0] * 2, [0] * 2, [0] * 2, [2**40, 1]], "more than a worker can"),
     ],
 )
 def test_columns_that_do_not_fit_together_are_refused(columns, says):

@@ -50,7 +50,9 @@ class StatsFeed:
     async def push(self) -> None:
         """Close the open window when its minute is over, and write what is closed."""
         window = window_of(self._clock())
-        if window != self._window:
+        # A clock that was set back must not reopen a window: its item is written and would be replaced. What is counted
+        # meanwhile belongs to the open window, until the clock is past it again.
+        if window > self._window:
             self._close(last=False)
             self._window = window
         await self._write()

@@ -4,9 +4,12 @@ A count says how many commands of (source, target, command) had one outcome: dis
 rejected for one reason. Everything downstream is a sum of counts, so histograms, rejections and dispatches merge alike.
 
 A worker closes its window every `WINDOW_SECONDS` and writes it even when empty, numbered in sequence; on drain it
-writes the open window as its last. A process that dies loses the window it had open and no more, and the feed shows it:
-a gap in the numbers, or a sequence that stops without a last item. A closed window is never added to, so writing it
-again, late or twice, changes nothing. The worker's id is that of one run of one process, never used again.
+writes the open window as its last. While the store takes writes, a process that dies loses the window it had open, a
+minute and the few seconds until it would have been closed, and no more; dying in the very write, that window or some
+parts of it, and the moment since. While the store takes none, it also loses the closed windows it kept, the latest ten;
+older ones go before, and the worker says so. The feed shows each: a gap in the numbers, a window with fewer parts than it
+says, or a sequence that stops without a last item. A closed window is never added to, so writing it again, late or twice,
+changes nothing. The worker's id is that of one run of one process, never used again.
 """
 
 from __future__ import annotations
@@ -38,8 +41,9 @@ _MAX_DECODED_BYTES = 64 * 1024 * 1024
 
 Service: TypeAlias = Literal["fast", "slow"]
 _Index: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
-# A minute of a worker: far above anything real, and far enough below 64 bits that no sum of counts overflows.
-_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=2**40)]
+_MOST_COUNTED = 2**40
+"""By a worker in a minute: far above anything real, and far enough below 64 bits that no sum over items overflows."""
+_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=_MOST_COUNTED)]
 _Bucket: TypeAlias = Annotated[int, msgspec.Meta(ge=NO_BUCKET, le=LAST_BUCKET)]
 _Word: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
 
@@ -187,7 +191,7 @@ def encode_rows(rows: Iterable[StatRow]) -> bytes:
 
 
 def decode_columns(encoded: bytes) -> Columns:
-    """The columns of an item's `rows`, checked: indices are in range and lengths agree. Raises `MalformedStats`."""
+    """The columns of an item's `rows`, checked: indices and sums are in range, lengths agree. Raises `MalformedStats`."""
     if not encoded:
         raise MalformedStats("The rows are empty.")
     if encoded[0] != FORMAT:
@@ -208,6 +212,8 @@ def decode_columns(encoded: bytes) -> Columns:
         raise MalformedStats("The columns differ in length.")
     if any(column and max(column) >= len(columns.words) for column in indices):
         raise MalformedStats("A column points past the last word.")
+    if sum(columns.count) > _MOST_COUNTED:
+        raise MalformedStats("The counts add up to more than a worker can do in a window.")
     return columns
 
 
