@@ -31,7 +31,7 @@ from snavio.wire.names import Names
 
 if TYPE_CHECKING:
     from snavio.outbox.config import OutboxConfig
-    from snavio.outbox.ports import Rows
+    from snavio.outbox.ports import Rows, Stream, Topics
     from snavio.runtime.worker import Worker
 
 _REPORT_SECONDS = 2.0
@@ -46,11 +46,45 @@ async def wire(config: OutboxConfig, worker: Worker) -> None:
             service
         )  # a client opened late would be closed by whichever task happened to need it first
     rows = DynamoRows(aws.client, aws.tables, names.outbox)
-    notebook = _wire_alerts(config, worker, aws, names)
-    lanes = _wire_publishing(config, worker, aws, names, rows)
+    wire_carrying(
+        aws,
+        config,
+        worker,
+        stream=DynamoStream(aws.client, names.outbox),
+        rows=rows,
+        topics=SnsTopics(aws.client, names),
+        notebook=_wire_alerts(config, worker, aws, names),
+    )
+    watching = Watching(
+        QueueWatch(
+            QueueReader(aws.client, names), aws.tables, names.alerts, every_seconds=config.watch_seconds
+        ),
+        rows,
+        _lead(config, worker, aws, names, "telemetry-watch"),
+        now=worker.now,
+        retention_seconds=config.retention_seconds,
+        telemetry=worker.telemetry,
+    )
+    worker.every(config.watch_seconds, watching.look, name="watch", tolerate=(Transient, NotFound))
+
+
+def wire_carrying(
+    aws: Aws,
+    config: OutboxConfig,
+    worker: Worker,
+    *,
+    stream: Stream,
+    rows: Rows,
+    topics: Topics,
+    notebook: Notebook,
+) -> None:
+    """Carry rows from the stream to the topics, and sweep up what the stream missed."""
+    names = Names(prefix=config.prefix, region=config.region, account=config.account)
+    worker.background("note-alerts", notebook.run)
+    worker.on_flush("note-alerts", notebook.write)
+    lanes = _wire_publishing(config, worker, topics, rows)
     carrier = Carrier(lanes, notebook, rows, now=worker.now, log=worker.log)
     worker.background("annotations", carrier.run)
-    stream = DynamoStream(aws.client, names.outbox)
     leases = ShardLeases(
         aws.tables, names.leases, me=worker.worker_id, lease_seconds=config.lease_seconds, now=worker.now
     )
@@ -81,20 +115,9 @@ async def wire(config: OutboxConfig, worker: Worker) -> None:
         settings=config.sweep,
     )
     worker.every(config.sweep_seconds, sweeper.sweep, name="sweep", tolerate=(Transient, NotFound))
-    watching = Watching(
-        QueueWatch(
-            QueueReader(aws.client, names), aws.tables, names.alerts, every_seconds=config.watch_seconds
-        ),
-        rows,
-        _lead(config, worker, aws, names, "telemetry-watch"),
-        now=worker.now,
-        retention_seconds=config.retention_seconds,
-        telemetry=worker.telemetry,
-    )
-    worker.every(config.watch_seconds, watching.look, name="watch", tolerate=(Transient, NotFound))
 
 
-def _wire_publishing(config: OutboxConfig, worker: Worker, aws: Aws, names: Names, rows: Rows) -> Lanes:
+def _wire_publishing(config: OutboxConfig, worker: Worker, topics: Topics, rows: Rows) -> Lanes:
     failures = Failures(
         rows,
         worker_id=worker.worker_id,
@@ -105,7 +128,7 @@ def _wire_publishing(config: OutboxConfig, worker: Worker, aws: Aws, names: Name
         retention_seconds=config.retention_seconds,
     )
     lanes = Lanes(
-        SnsTopics(aws.client, names),
+        topics,
         Remover(rows, log=worker.log, telemetry=worker.telemetry).remove,
         failures,
         log=worker.log,
@@ -140,9 +163,7 @@ def _wire_alerts(config: OutboxConfig, worker: Worker, aws: Aws, names: Names) -
         settings=settings,
         roll=worker.roll,
     )
-    worker.background("note-alerts", notebook.run)
     worker.background("send-alerts", sender.run)
-    worker.on_flush("note-alerts", notebook.write)
     return notebook
 
 
