@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import itertools
 import multiprocessing
 import os
 import sys
 import time
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING
 
 from simulation.mutants import MUTANTS
@@ -25,6 +27,8 @@ examples:
   make simulate SEED=1234 TRACE=1   … with everything that happened
   make simulate SEED=3 MUTANT=signature-unchecked
                                     … with a fault planted on purpose
+  make simulate SEEDS=100 MUTANT=signature-unchecked
+                                    … until a seed finds it
 """
 
 
@@ -51,7 +55,9 @@ def main(arguments: list[str] | None = None) -> int:
     endless = options.seeds is None
     first = options.first if options.first is not None else int(time.time()) * 1000 if endless else 0
     seeds = itertools.count(first) if endless else range(first, first + options.seeds)
-    return _many(seeds, options.jobs, total=options.seeds, keep_going=options.keep_going)
+    return _many(
+        seeds, options.jobs, total=options.seeds, keep_going=options.keep_going, mutant=options.mutant
+    )
 
 
 def _one(seed: int, mutant: str | None, *, trace: bool) -> int:
@@ -68,18 +74,18 @@ def _one(seed: int, mutant: str | None, *, trace: bool) -> int:
     return 0
 
 
-def _many(seeds: Iterable[int], jobs: int, *, total: int | None, keep_going: bool) -> int:
+def _many(seeds: Iterable[int], jobs: int, *, total: int | None, keep_going: bool, mutant: str | None) -> int:
     began = shown = time.monotonic()
     sums: Counter[str] = Counter()
     broken: dict[str, list[int]] = {}
-    with multiprocessing.Pool(jobs, maxtasksperchild=500) as pool:
+    with multiprocessing.Pool(jobs, gc.freeze, maxtasksperchild=500) as pool:
         try:
-            for verdict in pool.imap_unordered(judge, seeds, chunksize=4):
+            for verdict in pool.imap_unordered(partial(judge, mutant=mutant), seeds, chunksize=4):
                 _count(sums, verdict)
                 for promise in verdict.broken:
                     broken.setdefault(promise, []).append(verdict.seed)
                 if verdict.violations and (not keep_going or len(broken) == 1):
-                    print(f"\n{told(verdict)}\n")
+                    print(f"\n{told(verdict, mutant)}\n")
                     if not keep_going:
                         break
                 if time.monotonic() - shown > 1:
@@ -111,7 +117,7 @@ def _progress(sums: Counter[str], seconds: float, total: int | None) -> str:
 
 
 def _find_mutants(names: list[str], seeds: int, jobs: int) -> int:
-    with multiprocessing.Pool(jobs) as pool:
+    with multiprocessing.Pool(jobs, gc.freeze) as pool:
         for name, seed in pool.imap(_catching_seed, [(name, seeds) for name in names]):
             print(
                 f"{name:<34} {MUTANTS[name].promise:<36} {seed if seed is not None else 'survives'}",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import random
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from simulation.history import Sent
-from simulation.virtual_loop import true_time
+from simulation.history import OPERATOR, Sent
+from simulation.virtual_loop import sleep, true_time
 from simulation.workload import SCHEMA, SOURCES, Plan, Step, encode
 
 from snavio.aws.values import Outgoing
@@ -17,7 +19,7 @@ from snavio.wire.times import format_time, parse_time
 if TYPE_CHECKING:
     from simulation.world import SimulatedWorld
 
-_ACTOR = "operator"
+_LATEST_ARRIVAL_SECONDS = 4.0
 
 
 class Actors:
@@ -28,6 +30,8 @@ class Actors:
         self._routes: dict[tuple[str, str], Route] = {}
         self._versions: dict[str, list[str]] = {}
         self._first: dict[str, Sent] = {}
+        self._bus = random.Random(f"{world.seed}/bus")
+        self._on_the_bus: list[asyncio.Task[None]] = []
 
     async def register(self, plan: Plan) -> None:
         """What stands before the first worker starts."""
@@ -48,7 +52,7 @@ class Actors:
             arn += "-gone"
         route = Route(queue_arn=arn, **fields)
         self._routes[route.target, route.command] = route
-        await world.store.put_route(route, actor=_ACTOR)
+        await world.store.put_route(route, actor=OPERATOR)
 
     async def perform(self, step: Step) -> None:
         """Do one step."""
@@ -122,17 +126,36 @@ class Actors:
             sent.authentic = False
         sent.body = encode(event)
         if sent.kind == "malformed":
-            sent.body = sent.body[: int(len(sent.body) * roll)]
+            # Something is left of it: an empty message is refused by the queue and never arrives.
+            sent.body = sent.body[: max(1, int(len(sent.body) * roll))]
             sent.authentic = False
         self._first[sent.id] = sent
-        await self._arrive(sent)
+        await self._carry(sent)
         # The bus delivers at least once as well.
         if roll < 0.03:
-            await self._arrive(_copy(sent))
+            await self._carry(_copy(sent))
 
     async def _again(self, *, first: str) -> None:
         """The same bytes once more: a producer that was not answered, or someone who listened."""
-        await self._arrive(_copy(self._first[first]))
+        await self._carry(_copy(self._first[first]))
+
+    async def _carry(self, sent: Sent) -> None:
+        """Over the bus: mostly at once, sometimes so late that later ones overtake."""
+        if self._bus.random() >= self._world.settings.weather.delayed:
+            await self._arrive(sent)
+            return
+        delay = self._bus.uniform(0.0, _LATEST_ARRIVAL_SECONDS)
+
+        async def arrive_late() -> None:
+            await sleep(delay)
+            await self._arrive(sent)
+
+        task = asyncio.get_running_loop().create_task(arrive_late())
+        self._on_the_bus.append(task)
+
+    async def all_arrived(self) -> None:
+        """Wait for what the bus holds back."""
+        await asyncio.gather(*self._on_the_bus)
 
     async def _arrive(self, sent: Sent) -> None:
         world = self._world
@@ -155,7 +178,7 @@ class Actors:
         change: dict[str, Any] = {}
         match how:
             case "remove":
-                await world.store.delete_route(target, command, actor=_ACTOR)
+                await world.store.delete_route(target, command, actor=OPERATOR)
                 return
             case "move":
                 change["queue_arn"] = world.queues.create(f"target-{target}-{command}-moved").arn
@@ -168,10 +191,10 @@ class Actors:
             case _:
                 change["schema"] = None if route.schema else SCHEMA
         self._routes[target, command] = msgspec.structs.replace(route, **change)
-        await world.store.put_route(self._routes[target, command], actor=_ACTOR)
+        await world.store.put_route(self._routes[target, command], actor=OPERATOR)
 
     async def _restore(self, *, target: str, command: str) -> None:
-        await self._world.store.put_route(self._routes[target, command], actor=_ACTOR)
+        await self._world.store.put_route(self._routes[target, command], actor=OPERATOR)
 
     async def _key(self, *, source: str, how: str, grace: float) -> None:
         world = self._world
@@ -183,28 +206,29 @@ class Actors:
             await world.service(source, version_id)
         if how == "delete":
             # An operator takes away a key that leaked, and hands out another.
-            await world.store.delete_key(key, actor=_ACTOR)
+            await world.store.delete_key(key, actor=OPERATOR)
             version_id = f"hmac-v{len(self._versions[source]) + 1}"
             self._versions[source].append(version_id)
             await world.service(source, version_id)
             return
         ending = msgspec.structs.replace(key, not_after=true_time() + grace)
-        await world.store.put_key(ending, actor=_ACTOR)
+        await world.store.put_key(ending, actor=OPERATOR)
 
     async def _ban(self, *, source: str, mode: Any, target: Any, command: Any, seconds: Any) -> None:
         until = None if seconds is None else true_time() + seconds
         ban = Ban(source=source, mode=mode, target=target, command=command, until=until)
-        await self._world.store.put_ban(ban, actor=_ACTOR)
+        await self._world.store.put_ban(ban, actor=OPERATOR)
 
     async def _lift(self, *, source: str, target: Any, command: Any) -> None:
-        await self._world.store.lift_ban(source, target, command, actor=_ACTOR)
+        await self._world.store.lift_ban(source, target, command, actor=OPERATOR)
 
     async def _quota(self, *, source: str, target: str, command: str, limit: Any) -> None:
+        # Looked at only while the source is off the warm path.
         quota = Quota(source=source, target=target, command=command, rate_limit=limit)
-        await self._world.store.put_quota(quota, actor=_ACTOR)
+        await self._world.store.put_quota(quota, actor=OPERATOR)
 
     async def _mode(self, *, mode: Any) -> None:
-        await self._world.store.put_settings(Settings(dispatch_mode=mode), actor=_ACTOR)
+        await self._world.store.put_settings(Settings(dispatch_mode=mode), actor=OPERATOR)
 
 
 def _copy(sent: Sent) -> Sent:

@@ -160,7 +160,7 @@ def the_fast_path_is_shut(history: History) -> Iterator[str]:
     for delivery in history.deliveries:
         if delivery.path != "fast":
             continue
-        low = delivery.decided_from - _memory_of(delivery, history) - ROUNDING
+        low = delivery.decided_from - memory_of(delivery, history) - ROUNDING
         states = history.registry.between(low, delivery.at)
         source = delivery.command["source"]
         if all(state.cold_only() for state in states):
@@ -184,7 +184,7 @@ def _is_shut_out(state: State, source: str, delivery: Delivery) -> bool:
     )
 
 
-def _memory_of(delivery: Delivery, history: History) -> float:
+def memory_of(delivery: Delivery, history: History) -> float:
     """How long what a delivery was decided on may have been remembered: everything is read at once, so as its grant."""
     settings = history.settings
     longest = max(settings.expires(cache) for cache in ("critical", "moderate", "low"))
@@ -202,7 +202,7 @@ def _memory_of(delivery: Delivery, history: History) -> float:
 def memory_is_bounded(history: History) -> Iterator[str]:
     """No worker decides on a registry that it last read longer ago than the hard bound of what it decides on."""
     for delivery in history.deliveries:
-        age = _memory_of(delivery, history)
+        age = memory_of(delivery, history)
         oldest = delivery.decided_from - age - ROUNDING
         if not any(oldest <= read <= delivery.at for read in history.reads.get(delivery.worker, [])):
             yield f"{delivery}: its worker had not read the registry for more than {age:g} s"
@@ -245,14 +245,20 @@ def limits_hold(history: History) -> Iterator[str]:
         }
         if None in limits or not limits:
             continue
-        rate, burst = sum(rate for rate, _ in limits), sum(burst for _, burst in limits)
-        spans = sorted((one.decided_from, one.at) for one in deliveries)
-        for start, _ in spans:
-            within = sorted(end for begin, end in spans if begin >= start)
-            for count, end in enumerate(within, 1):
-                if count > burst + rate * (end - start) + 1e-6:
-                    yield (
-                        f"{count} deliveries to {' '.join(pair)} within {end - start:.3f} s from {start:.3f}; "
-                        f"the limit allows {burst} + {rate:g} a second"
-                    )
-                    break
+        for excess in exceeding(deliveries, {limit for limit in limits if limit}):
+            yield f"{' '.join(pair)}: {excess}"
+
+
+def exceeding(deliveries: list[Delivery], limits: set[tuple[float, int]]) -> Iterator[str]:
+    """Where more was delivered than limits of so much a second, and so much at once, allow together."""
+    rate, burst = sum(rate for rate, _ in limits), sum(burst for _, burst in limits)
+    spans = sorted((one.decided_from, one.at) for one in deliveries)
+    for start, _ in spans:
+        within = sorted(end for begin, end in spans if begin >= start)
+        for count, end in enumerate(within, 1):
+            if count > burst + rate * (end - start) + 1e-6:
+                yield (
+                    f"{count} deliveries within {end - start:.3f} s from {start:.3f}; "
+                    f"allowed are {burst} + {rate:g} a second"
+                )
+                break

@@ -10,7 +10,7 @@ import asyncio
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from simulation.virtual_loop import true_time
+from simulation.virtual_loop import elapsed, sleep, true_time
 
 from snavio.aws.errors import Refused, SnavioError, Transient
 
@@ -52,14 +52,18 @@ class Storm:
         self.trace = trace
         self.under_way: set[asyncio.Task[Any]] = set()
         """Calls whose callers have given up and that act all the same."""
+        self.unanswered = 0
+        """Calls made before the calm that have not been answered: an answer may bring what is in no queue any more."""
 
     async def carry(self, who: Process, what: str, place: str, act: Callable[[], Awaitable[T]]) -> T:
         """Make one call; raises what its caller sees."""
         who.must_live()
         fate, before, after = self._forecast(what, place)
+        stormy = not self.calm
+        self.unanswered += stormy
         try:
             if before:
-                await asyncio.sleep(before)
+                await sleep(before)
                 who.must_live()
             if fate is Fate.REFUSED:
                 raise Refused("throttled")
@@ -76,13 +80,15 @@ class Storm:
                 who.crash(f"after {what} {place}")
                 raise Dead
             if after:
-                await asyncio.sleep(after)
+                await sleep(after)
             who.must_live()
             if fate is Fate.UNANSWERED:
                 raise Transient("no answer")
         except SnavioError as error:
             self._note(who, what, place, f"{fate} {type(error).__name__}")
             raise
+        finally:
+            self.unanswered -= stormy
         self._note(who, what, place, fate)
         return answer
 
@@ -91,6 +97,11 @@ class Storm:
         if self.calm or self.rng.random() >= self.weather.partial:
             return [True] * count
         return [self.rng.random() < 0.6 for _ in range(count)]
+
+    @staticmethod
+    def refusal() -> Refused:
+        """What the entry of a batch hears that was not acted on."""
+        return Refused("throttled")
 
     def strikes(self, chance: float) -> bool:
         """Whether a fault of this chance happens."""
@@ -101,7 +112,7 @@ class Storm:
         if self.calm:
             return Fate.WELL, 0.0, 0.0
         port = what.partition(".")[0]
-        now = asyncio.get_running_loop().time()
+        now = elapsed()
         for outage in weather.outages:
             if outage.start <= now < outage.end and (outage.what == port or outage.what in place):
                 return Fate.REFUSED, 0.0, 0.0
@@ -127,7 +138,7 @@ class Storm:
         delay = self.rng.uniform(0.05, _LATEST_SECONDS)
 
         async def act_late() -> None:
-            await asyncio.sleep(delay)
+            await sleep(delay)
             try:
                 await act()
             except SnavioError as error:
@@ -140,7 +151,7 @@ class Storm:
         task.add_done_callback(self.under_way.discard)
 
     def _note(self, who: Process, what: str, place: str, outcome: str) -> None:
-        self.trace.append((asyncio.get_running_loop().time(), who.id, what, place, str(outcome)))
+        self.trace.append((elapsed(), who.id, what, place, str(outcome)))
 
 
 def _name(url_or_name: str) -> str:
@@ -160,8 +171,8 @@ class StormyQueues:
         return self._queues.url_of(arn)
 
     async def receive(self, queue: str, **options: Any) -> list[Any]:
-        async def act() -> list[Any]:
-            return await self._queues.receive(queue, **options)
+        def act() -> Awaitable[list[Any]]:
+            return self._queues.receive(queue, **options)
 
         messages = await self._storm.carry(self._who, "queues.receive", _name(queue), act)
         held_by = self._queues.queues[queue]
@@ -174,39 +185,38 @@ class StormyQueues:
                 self._queues.wake()
         return messages
 
-    async def send(self, queue: str, messages: Sequence[Any]) -> list[Any]:
-        began = true_time()
+    def send(self, queue: str, messages: Sequence[Any]) -> Awaitable[list[Any]]:
         taken = self._storm.part(len(messages))
 
-        async def act() -> list[Any]:
-            return await self._in_part(taken, messages, lambda some: self._sent(queue, some, began))
+        def act() -> Awaitable[list[Any]]:
+            return self._in_part(taken, messages, lambda some: self._sent(queue, some))
 
-        return await self._storm.carry(self._who, "queues.send", _name(queue), act)
+        return self._storm.carry(self._who, "queues.send", _name(queue), act)
 
-    async def delete(self, queue: str, receipts: Sequence[str]) -> list[Any]:
+    def delete(self, queue: str, receipts: Sequence[str]) -> Awaitable[list[Any]]:
         taken = self._storm.part(len(receipts))
 
-        async def act() -> list[Any]:
-            return await self._in_part(taken, receipts, lambda some: self._queues.delete(queue, some))
+        def act() -> Awaitable[list[Any]]:
+            return self._in_part(taken, receipts, lambda some: self._queues.delete(queue, some))
 
-        return await self._storm.carry(self._who, "queues.delete", _name(queue), act)
+        return self._storm.carry(self._who, "queues.delete", _name(queue), act)
 
-    async def set_visibility(self, queue: str, timeouts: Sequence[tuple[str, int]]) -> list[Any]:
+    def set_visibility(self, queue: str, timeouts: Sequence[tuple[str, int]]) -> Awaitable[list[Any]]:
         taken = self._storm.part(len(timeouts))
 
-        async def act() -> list[Any]:
-            return await self._in_part(taken, timeouts, lambda some: self._queues.set_visibility(queue, some))
+        def act() -> Awaitable[list[Any]]:
+            return self._in_part(taken, timeouts, lambda some: self._queues.set_visibility(queue, some))
 
-        return await self._storm.carry(self._who, "queues.set_visibility", _name(queue), act)
+        return self._storm.carry(self._who, "queues.set_visibility", _name(queue), act)
 
-    async def _sent(self, queue: str, messages: list[Any], began: float) -> list[Any]:
+    async def _sent(self, queue: str, messages: list[Any]) -> list[Any]:
         before = set(self._queues.queues[queue].messages) if queue in self._queues.queues else set()
         answers = await self._queues.send(queue, messages)
         held_by = self._queues.queues[queue]
         for identity in [one for one in held_by.messages if one not in before]:
             if self._storm.strikes(self._storm.weather.shuffled):
                 held_by.hide(held_by.messages[identity], true_time() + self._storm.rng.uniform(0.0, 1.5))
-        self._world.delivered(self._who, queue, messages, answers, began)
+        self._world.queued(self._who, queue, messages, answers)
         return answers
 
     @staticmethod
@@ -215,7 +225,7 @@ class StormyQueues:
     ) -> list[Any]:
         some = [entry for entry, is_taken in zip(entries, taken, strict=True) if is_taken]
         answers = iter(await act(some) if some else [])
-        return [next(answers) if is_taken else Refused("throttled") for is_taken in taken]
+        return [next(answers) if is_taken else Storm.refusal() for is_taken in taken]
 
 
 class StormyTables:
@@ -227,26 +237,26 @@ class StormyTables:
         self._storm: Storm = world.storm
         self._who = who
 
-    async def get(self, table: str, key: Any, **options: Any) -> Any:
-        return await self._carry("get", table, lambda: self._tables.get(table, key, **options))
+    def get(self, table: str, key: Any, **options: Any) -> Awaitable[Any]:
+        return self._carry("get", table, lambda: self._tables.get(table, key, **options))
 
-    async def put(self, table: str, item: Any, **options: Any) -> None:
-        await self._carry("put", table, lambda: self._tables.put(table, item, **options))
+    def put(self, table: str, item: Any, **options: Any) -> Awaitable[None]:
+        return self._carry("put", table, lambda: self._tables.put(table, item, **options))
 
-    async def update(self, table: str, key: Any, change: Any, **options: Any) -> Any:
-        return await self._carry("update", table, lambda: self._tables.update(table, key, change, **options))
+    def update(self, table: str, key: Any, change: Any, **options: Any) -> Awaitable[Any]:
+        return self._carry("update", table, lambda: self._tables.update(table, key, change, **options))
 
-    async def delete(self, table: str, key: Any, **options: Any) -> None:
-        await self._carry("delete", table, lambda: self._tables.delete(table, key, **options))
+    def delete(self, table: str, key: Any, **options: Any) -> Awaitable[None]:
+        return self._carry("delete", table, lambda: self._tables.delete(table, key, **options))
 
-    async def transact(self, writes: Sequence[Any], **options: Any) -> None:
+    def transact(self, writes: Sequence[Any], **options: Any) -> Awaitable[None]:
         async def act() -> None:
             await self._tables.transact(writes, **options)
             self._world.changed(writes)
 
-        await self._carry("transact", writes[0].table, act)
+        return self._carry("transact", writes[0].table, act)
 
-    async def put_batch(self, table: str, items: Sequence[Any]) -> list[Any]:
+    def put_batch(self, table: str, items: Sequence[Any]) -> Awaitable[list[Any]]:
         taken = self._storm.part(len(items))
 
         async def act() -> list[Any]:
@@ -255,7 +265,7 @@ class StormyTables:
             self._world.wrote(self._who, table, some)
             return [*left, *(item for item, is_taken in zip(items, taken, strict=True) if not is_taken)]
 
-        return await self._carry("put_batch", table, act)
+        return self._carry("put_batch", table, act)
 
     async def query(self, table: str, partition: Any, **options: Any) -> Any:
         began = true_time()
@@ -268,8 +278,9 @@ class StormyTables:
         for page in pages:
             yield page
 
-    async def _carry(self, name: str, table: str, act: Callable[[], Awaitable[T]]) -> T:
-        return await self._storm.carry(self._who, f"tables.{name}", table, act)
+    def _carry(self, name: str, table: str, act: Callable[[], Awaitable[T]]) -> Awaitable[T]:
+        # No coroutine of its own: each would be passed through every time the call goes on.
+        return self._storm.carry(self._who, f"tables.{name}", table, act)
 
 
 class StormyPort:
@@ -284,8 +295,8 @@ class StormyPort:
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._port, name)
 
-        async def carried(*args: Any, **kwargs: Any) -> Any:
-            return await self._storm.carry(
+        def carried(*args: Any, **kwargs: Any) -> Awaitable[Any]:
+            return self._storm.carry(
                 self._who, f"{self._label}.{name}", self._label, lambda: method(*args, **kwargs)
             )
 

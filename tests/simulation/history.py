@@ -12,6 +12,9 @@ from typing import Any
 from snavio.domain.models import Ban, DispatchMode, Grant, Key, Quota, Route, Settings
 from snavio.registry.rows import RowKey
 
+OPERATOR = "operator"
+"""Who changes the registry from outside."""
+
 
 @dataclass(slots=True)
 class Sent:
@@ -41,23 +44,17 @@ class Delivery:
     at: float
     decided_from: float
     """The earliest that its worker can have decided on it: it had not received it before."""
-    began_at: float
-    """When the call that sent it was made."""
     worker: str
     queue: str
     body: dict[str, Any]
 
-    @property
-    def metadata(self) -> dict[str, Any]:
-        return self.body["metadata"]
+    metadata: dict[str, Any] = field(init=False)
+    command: dict[str, Any] = field(init=False)
+    pair: tuple[str, str] = field(init=False)
 
-    @property
-    def command(self) -> dict[str, Any]:
-        return self.body["command"]
-
-    @property
-    def pair(self) -> tuple[str, str]:
-        return self.command["target"], self.command["name"]
+    def __post_init__(self) -> None:
+        self.metadata, self.command = self.body["metadata"], self.body["command"]
+        self.pair = self.command["target"], self.command["name"]
 
     @property
     def marked(self) -> bool:
@@ -82,8 +79,44 @@ class Taken:
 
     at: float
     worker: str
+    id: str
     source: str
     pair: tuple[str, str]
+
+
+@dataclass(slots=True)
+class Escalation:
+    """A message of fast's in the slow queue."""
+
+    at: float
+    worker: str
+    body: dict[str, Any]
+
+    id: str = field(init=False)
+    source: str = field(init=False)
+    pair: tuple[str, str] = field(init=False)
+    reason: str = field(init=False)
+    said_at: float = field(init=False)
+    """When its worker decided on it, by that worker's clock."""
+    ban_id: str | None = field(init=False)
+    """The warm-path ban of the worker's own that it met."""
+    ban_opened_at: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        command, ban = self.body["command"], self.body.get("dominance") or {}
+        self.id, self.source = command["id"], command["source"]
+        self.pair = command["target"], command["name"]
+        self.reason, self.said_at = self.body["reason"], self.body["escalated_at"]
+        self.ban_id, self.ban_opened_at = ban.get("ban_id"), ban.get("opened_at", 0.0)
+
+
+@dataclass(slots=True)
+class BanPlaced:
+    """A ban as it was written to the registry."""
+
+    at: float
+    actor: str
+    ban: Ban
 
 
 @dataclass(slots=True)
@@ -157,6 +190,8 @@ class History:
     sent: list[Sent] = field(default_factory=list)
     deliveries: list[Delivery] = field(default_factory=list)
     taken: list[Taken] = field(default_factory=list)
+    escalations: list[Escalation] = field(default_factory=list)
+    bans: list[BanPlaced] = field(default_factory=list)
     written: list[Written] = field(default_factory=list)
     registry: RegistryHistory = field(default_factory=RegistryHistory)
     reads: dict[str, list[float]] = field(default_factory=dict)
@@ -167,9 +202,11 @@ class History:
     stuck: list[str] = field(default_factory=list)
     """What was still in a queue of the platform's long after every fault had ended."""
     rows: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
-    """The events in the outbox at the end."""
-    published: list[dict[str, Any]] = field(default_factory=list)
-    """What the tenants' topics were given, in order."""
+    """The events that were in the outbox at any time."""
+    unpublished: list[str] = field(default_factory=list)
+    """The ids of those still in it long after every fault had ended."""
+    published: list[tuple[str, str]] = field(default_factory=list)
+    """What the tenants' topics were given, in order: the tenant and the event."""
     crashed: set[str] = field(default_factory=set)
     """Workers that died without a word."""
     broken: list[str] = field(default_factory=list)

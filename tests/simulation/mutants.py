@@ -27,12 +27,15 @@ from snavio.domain.models import DispatchMode
 from snavio.domain.screening import screen
 from snavio.domain.warm import decide_warm
 from snavio.fast import handler as fast_handler
+from snavio.outbox.lanes import Lanes
+from snavio.outbox.sweeper import Sweeper
 from snavio.registry.store import RegistryStore
 from snavio.registry.uses import GrantUses
 from snavio.registry.view import Registry
 from snavio.runtime.settlement import Settlement
 from snavio.shield import handler as shield_handler
 from snavio.shield.handler import ShieldHandler
+from snavio.slow import ban_counter
 from snavio.slow import handler as slow_handler
 from snavio.slow.claims import Claims
 from snavio.slow.limits import Limits
@@ -96,7 +99,7 @@ async def _acknowledged_before_told(self: OutboxWriter, events: Any) -> None:
 @_plant(
     "what a batch write left unwritten is forgotten",
     breaks="nothing is lost",
-    seed=2,
+    seed=0,
     place=OutboxWriter,
     attribute="_write_chunk",
 )
@@ -107,7 +110,7 @@ async def _partial_write_forgotten(self: OutboxWriter, chunk: Any) -> None:
 @_plant(
     "an event's id is made up each time it is told",
     breaks="a step is told once",
-    seed=5,
+    seed=2,
     place=reports,
     attribute="derived_id",
 )
@@ -131,7 +134,7 @@ async def _repeats_untold(self: Claims, case: Any, events: list[Any]) -> None:
 @_plant(
     "what slipped through a revocation is not looked for",
     breaks="slips are told",
-    seed=6,
+    seed=8,
     place=GrantUses,
     attribute="slipped",
 )
@@ -142,7 +145,7 @@ def _slips_unreported(self: GrantUses, revocations: Any) -> list[Any]:
 @_plant(
     "a grant is not looked at again where it is used",
     breaks="slips are told",
-    seed=464,
+    seed=230,
     place=Sending,
     attribute="_still_granted",
 )
@@ -158,7 +161,7 @@ _send_batch = Delivery._send_batch
 @_plant(
     "the answers to a batch are given to the wrong messages",
     breaks="nothing is lost",
-    seed=15,
+    seed=6,
     place=ShieldHandler,
     attribute="_pass_on",
 )
@@ -169,7 +172,7 @@ async def _answers_mixed_up(self: ShieldHandler, batch: Any, screened: Any) -> l
 @_plant(
     "a message its target's queue refused counts as sent",
     breaks="outcomes are told",
-    seed=6,
+    seed=2,
     place=delivery,
     attribute="_unsent",
 )
@@ -180,7 +183,7 @@ def _refused_entry_believed(_fault: Any) -> None:
 @_plant(
     "a send without an answer counts as not sent",
     breaks="strict ones once",
-    seed=15,
+    seed=0,
     place=Delivery,
     attribute="_send_batch",
 )
@@ -193,7 +196,7 @@ async def _unanswered_means_unsent(self: Delivery, queue: str, messages: Any) ->
 @_plant(
     "a worker that drains deletes what it has not finished",
     breaks="nothing is lost",
-    seed=14,
+    seed=55,
     place=Settlement,
     attribute="hand_back",
 )
@@ -264,9 +267,20 @@ async def _nothing_reserved(self: Limits, cases: Any) -> None:
 
 
 @_plant(
+    "slow looks at no quota",
+    breaks="quotas hold",
+    seed=7,
+    place=Limits,
+    attribute="_reserve_quotas",
+)
+async def _quotas_ignored(self: Limits, cases: Any) -> None:
+    return
+
+
+@_plant(
     "the units of a lease are spent however old they are",
     breaks="limits hold",
-    seed=2,
+    seed=96,
     place=Lease,
     attribute="take",
 )
@@ -285,7 +299,7 @@ _changes = RegistryStore.changes
 @_plant(
     "what has expired is still used",
     breaks="memory is bounded",
-    seed=12,
+    seed=0,
     place=Ttl,
     attribute="phase",
 )
@@ -296,7 +310,7 @@ def _expired_memory_used(self: Ttl, age: float) -> Phase:
 @_plant(
     "a removal is read from the changelog and not applied",
     breaks="only what is allowed is delivered",
-    seed=8,
+    seed=2,
     place=RegistryStore,
     attribute="changes",
 )
@@ -313,7 +327,7 @@ async def _removal_skipped(self: RegistryStore, *, after: int = 0, limit: int | 
 @_plant(
     "slow refuses on a registry older than the command",
     breaks="refusals are just",
-    seed=2,
+    seed=47,
     place=slow_handler,
     attribute="examine",
 )
@@ -351,7 +365,7 @@ _key = Registry.key
 @_plant(
     "a key is accepted after its end",
     breaks="only what is allowed is delivered",
-    seed=20,
+    seed=29,
     place=Registry,
     attribute="key",
 )
@@ -374,7 +388,7 @@ def _outright_ban_ignored(self: Registry, source: str, now: float) -> None:
 @_plant(
     "fast does not look at bans",
     breaks="the fast path can be shut",
-    seed=20,
+    seed=53,
     place=Registry,
     attribute="ban",
 )
@@ -385,7 +399,7 @@ def _ban_ignored(self: Registry, source: str, target: str, command: str, now: fl
 @_plant(
     "fast does not look at the mode the platform is in",
     breaks="the fast path can be shut",
-    seed=4,
+    seed=52,
     place=fast_handler,
     attribute="decide_warm",
 )
@@ -399,7 +413,7 @@ _record = FairnessWindows.record
 @_plant(
     "a source that is alone is banned for dominating",
     breaks="bans are just",
-    seed=0,
+    seed=3,
     place=FairnessWindows,
     attribute="record",
 )
@@ -413,3 +427,63 @@ def _lone_source_banned(self: FairnessWindows, pair: Any, source: str, policy: A
         window.total -= 1
         del window.counts["nobody"]
     return found
+
+
+@_plant(
+    "half of something counts as dominating it",
+    breaks="bans are just",
+    seed=4,
+    place=FairnessWindows,
+    attribute="record",
+)
+def _half_dominates(self: FairnessWindows, pair: Any, source: str, policy: Any, now: float) -> Any:
+    return _record(self, pair, source, msgspec.structs.replace(policy, dominant_share=0.5), now)
+
+
+@_plant(
+    "a ban is opened while another is in force",
+    breaks="bans are just",
+    seed=27,
+    place=FairnessWindows,
+    attribute="_ban",
+)
+def _banned_over_and_over(self: FairnessWindows, key: Any, now: float) -> None:
+    return None
+
+
+@_plant(
+    "the first warm-path ban is a ban everywhere",
+    breaks="bans are just",
+    seed=4,
+    place=ban_counter,
+    attribute="goes_global",
+)
+def _one_ban_goes_global(opened_at: list[float], policy: Any, now: float) -> bool:
+    return True
+
+
+# Carrying what is told
+_publish = Lanes._publish
+
+
+@_plant(
+    "an event its topic refused counts as published",
+    breaks="what is told arrives",
+    seed=6,
+    place=Lanes,
+    attribute="_publish",
+)
+async def _refused_event_removed(self: Lanes, tenant: str, batch: Any) -> Any:
+    answers = await _publish(self, tenant, batch)
+    return answers and [None for _ in answers]
+
+
+@_plant(
+    "what the stream has passed and could not be published is never swept up",
+    breaks="what is told arrives",
+    seed=27,
+    place=Sweeper,
+    attribute="sweep",
+)
+async def _nothing_swept(self: Sweeper) -> None:
+    return

@@ -13,7 +13,9 @@ from simulation.virtual_loop import true_time
 from snavio.aws.boto.session import Aws
 from snavio.fast import wiring as fast_wiring
 from snavio.fast.config import FastConfig
+from snavio.outbox.config import OutboxConfig
 from snavio.runtime import lifecycle
+from snavio.runtime.log_events import LogEvent
 from snavio.runtime.logs import recording_log
 from snavio.runtime.testing import FakeSignals
 from snavio.runtime.worker import Worker
@@ -75,6 +77,8 @@ class Process:
 
     def heard(self, line: dict[str, Any]) -> None:
         """It said something at level error."""
+        if line.get("event") == LogEvent.OUTBOX_WRITE_FAILED:
+            return  # a published row that cannot be removed is published again, which its readers can tell
         self._world.broke(self.id, f"{line.get('event')}: {line.get('exc_info')!r}")
 
     async def live(self) -> None:
@@ -126,10 +130,24 @@ WIRINGS: dict[str, Any] = {
     "fast": fast_wiring.wire_on,
     "slow": slow_wiring.wire_on,
 }
+SERVICES = (*WIRINGS, "outbox")
 
 
 def config_of(service: str, settings: Settings) -> Any:
     """A service's settings: its own defaults, with everything that waits waiting less."""
+    if service == "outbox":
+        return OutboxConfig(
+            region="eu-central-1",
+            linger_seconds=0.3,
+            lease_seconds=3.0,
+            rebalance_seconds=1.0,
+            checkpoint_seconds=0.7,
+            poll_seconds=0.5,
+            sweep_seconds=4.0,
+            missed_after_seconds=8.0,
+            patience_seconds=60.0,
+            drain_seconds=settings.drain_seconds,
+        )
     shared: dict[str, Any] = {
         "region": "eu-central-1",
         "snapshots": False,
@@ -149,4 +167,11 @@ def config_of(service: str, settings: Settings) -> Any:
         return ShieldConfig(**shared, replay_window_seconds=settings.replay_window_seconds)
     if service == "fast":
         return FastConfig(**shared, lease_seconds=settings.lease_seconds)
-    return SlowConfig(**shared, claim_seconds=settings.claim_seconds, dedupe_seconds=settings.dedupe_seconds)
+    return SlowConfig(
+        **shared,
+        claim_seconds=settings.claim_seconds,
+        dedupe_seconds=settings.dedupe_seconds,
+        global_ban_after=settings.global_ban_after,
+        global_ban_within_seconds=settings.global_ban_within_seconds,
+        global_ban_seconds=settings.global_ban_seconds,
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from simulation import checkers, telling_checkers
+from simulation import checkers, fairness_checkers, telling_checkers
 
 if TYPE_CHECKING:
     from simulation.checkers import Checker
@@ -31,12 +31,14 @@ PROMISES: dict[str, Checker] = {
     "memory is bounded": checkers.memory_is_bounded,
     "strict ones once": checkers.strict_ones_once,
     "limits hold": checkers.limits_hold,
+    "quotas hold": fairness_checkers.quotas_hold,
     "outcomes are told": telling_checkers.outcomes_are_told,
+    "what is told arrives": telling_checkers.what_is_told_arrives,
     "one event id, one story": telling_checkers.one_id_one_story,
     "a step is told once": telling_checkers.a_step_is_told_once,
     "refusals are just": telling_checkers.refusals_are_just,
     "slips are told": telling_checkers.slips_are_told,
-    "bans are just": telling_checkers.bans_are_just,
+    "bans are just": fairness_checkers.bans_are_just,
     "workers stand": telling_checkers.workers_stand,
 }
 

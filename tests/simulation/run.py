@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import traceback
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Any
 
+import msgspec
 from simulation.mutants import MUTANTS
-from simulation.promises import check
+from simulation.promises import Violation, check
 from simulation.world import simulate
 
-if TYPE_CHECKING:
-    from simulation.history import History
-    from simulation.promises import Violation
-
 _TAIL = 40
+SIMULATOR_FAILED = "the simulator itself works"
+"""What is broken when a run or a checker raises: no promise of the platform's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,24 +39,47 @@ class Verdict:
 
 def judge(seed: int, *, mutant: str | None = None, whole: bool = False) -> Verdict:
     """Simulate one seed and check it; the trace is kept where it is asked for whole, its end where a promise is broken."""
-    with MUTANTS[mutant].planted() if mutant else nullcontext():
-        history = simulate(seed)
-    violations = check(history)
-    trace = traced(history)
+    happened: list[tuple[Any, ...]] = []
+    try:
+        with MUTANTS[mutant].planted() if mutant else nullcontext():
+            history = simulate(seed, happened)
+        violations = check(history)
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as failure:  # noqa: BLE001 - nothing a run raises may hide its seed
+        return _failed(seed, failure, happened, whole=whole)
+    # Writing it out takes longer than its digest.
+    trace = traced(happened) if whole or violations else []
     return Verdict(
         seed,
         violations,
-        hashlib.sha256("\n".join(trace).encode()).hexdigest(),
+        _digest(happened),
         len(history.sent),
         len(history.deliveries),
         len(history.crashed),
-        trace if whole else trace[-_TAIL:] if violations else [],
+        trace if whole else trace[-_TAIL:],
     )
 
 
-def traced(history: History) -> list[str]:
+def _failed(seed: int, failure: BaseException, happened: list[tuple[Any, ...]], *, whole: bool) -> Verdict:
+    trace = traced(happened)
+    raised = "".join(traceback.format_exception(failure)).splitlines()
+    why = f"a run or a checker raised {type(failure).__name__}: {failure}"
+    return Verdict(
+        seed,
+        [Violation(SIMULATOR_FAILED, why)],
+        _digest(happened),
+        trace=[*(trace if whole else trace[-_TAIL:]), *raised],
+    )
+
+
+def _digest(happened: list[tuple[Any, ...]]) -> str:
+    return hashlib.sha256(msgspec.msgpack.encode(happened)).hexdigest()
+
+
+def traced(happened: list[tuple[Any, ...]]) -> list[str]:
     """Everything that happened, a line each."""
-    return [f"{at:10.4f}  {who:<10} {what:<22} {' '.join(rest)}" for at, who, what, *rest in history.trace]
+    return [f"{at:10.4f}  {who:<10} {what:<22} {' '.join(rest)}" for at, who, what, *rest in happened]
 
 
 def told(verdict: Verdict, mutant: str | None = None) -> str:

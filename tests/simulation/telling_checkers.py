@@ -1,15 +1,12 @@
-"""What the platform promises to tell, and to whom it promises to be just, checked on the history of a run alone."""
+"""What the platform promises to tell, checked on the history of a run alone."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from simulation.checkers import ROUNDING, admits
-from simulation.history import Sent, Taken
-
-from snavio.domain.models import FairnessPolicy
-from snavio.runtime.testing import EPOCH
-from snavio.wire.times import parse_time
+from simulation.history import Sent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,6 +45,24 @@ def outcomes_are_told(history: History) -> Iterator[str]:
             said = (event["command_id"], event["source"], event["target"], event["command"]["name"])
             if said not in delivered:
                 yield f"told as delivered and was not: {' '.join(said)}"
+
+
+def what_is_told_arrives(history: History) -> Iterator[str]:
+    """Every event written reaches the topic of its tenant, no topic gets another's, and nothing else gets there."""
+    arrived: set[str] = set()
+    written = {event["event_id"]: event for event in history.rows.values()}
+    for tenant, body in history.published:
+        event = msgspec.json.decode(body)
+        arrived.add(event["event_id"])
+        if event["tenant"] != tenant:
+            yield f"an event of {event['tenant']} was given to {tenant}: {event['event_id']}"
+        if event["event_id"] not in written:
+            yield f"published and never written: {event['event_id']}"
+    for identity, event in written.items():
+        if identity not in arrived:
+            yield f"{event['event']} {identity} of {event['tenant']} never reached its topic"
+    for identity in history.unpublished:
+        yield f"{identity} was still in the outbox long after every fault had ended"
 
 
 def one_id_one_story(history: History) -> Iterator[str]:
@@ -136,36 +151,6 @@ def slips_are_told(history: History) -> Iterator[str]:
             continue
         if (delivery.metadata["id"], source) not in told:
             yield f"{delivery}: its grant was revoked, and nobody was told that it went through"
-
-
-def bans_are_just(history: History) -> Iterator[str]:
-    """Only a source that took nearly all of something others wanted as well is taken off the fast path for it."""
-    for event in history.rows.values():
-        if event["event"] != "snavio.fairness.warm-path-ban":
-            continue
-        pair = event["target"], event["command"]["name"]
-        policies = [route.fairness for state in history.registry.states if (route := state.route(*pair))]
-        policy = policies[0]
-        at = (parse_time(event["emitted_at"]) or 0.0) + history.settings.skew + ROUNDING
-        low = at - policy.window_seconds - 2 * history.settings.skew - _LONGEST_IN_HAND
-        taken = [one for one in history.taken if one.pair == pair and low <= one.at <= at]
-        if not any(
-            _dominated(event["source"], worker, taken, policy) for worker in {one.worker for one in taken}
-        ):
-            yield (
-                f"{event['source']} was banned from the fast path of {' '.join(pair)} at {at - EPOCH:.3f} "
-                "and dominated nobody there"
-            )
-
-
-_LONGEST_IN_HAND = 20.0
-"""A command may wait for its turn in the worker that took it."""
-
-
-def _dominated(source: str, worker: str, taken: list[Taken], policy: FairnessPolicy) -> bool:
-    mine = [one.source for one in taken if one.worker == worker]
-    others = len(mine) - mine.count(source)
-    return others > 0 and mine.count(source) > policy.dominant_share * policy.min_dispatches
 
 
 def workers_stand(history: History) -> Iterator[str]:

@@ -10,10 +10,11 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
+from simulation import run, virtual_loop
 from simulation.__main__ import main
 from simulation.mutants import MUTANTS
 from simulation.promises import PROMISES
-from simulation.run import judge, told
+from simulation.run import SIMULATOR_FAILED, judge, told
 
 TESTS = Path(__file__).parents[1]
 FIRST, SEEDS = 10_000, 200
@@ -72,6 +73,43 @@ def test_a_failing_seed_says_what_broke_and_how_to_replay_it(capsys):
     assert f"make simulate SEED={mutant.seed} MUTANT=signature-unchecked" in said
     assert mutant.promise in said
     assert main(["--seed", str(mutant.seed)]) == 0
+
+
+def test_a_planted_fault_is_planted_in_many_seeds_as_well(capsys):
+    mutant = MUTANTS["signature-unchecked"]
+    seeds = ["--first", str(mutant.seed), "--seeds", "1", "--jobs", "1"]
+    assert main([*seeds, "--mutant", mutant.name]) == 1
+    assert f"make simulate SEED={mutant.seed} MUTANT=signature-unchecked" in capsys.readouterr().out
+    assert main(seeds) == 0
+
+
+def test_a_seed_whose_run_raises_says_so_itself(monkeypatch):
+    def raising(_seed, happened):
+        happened.append((1.0, "slow-4", "queues.send", "somewhere", ""))
+        raise LookupError("no such thing")
+
+    monkeypatch.setattr(run, "simulate", raising)
+    said = told(judge(7))
+    assert SIMULATOR_FAILED in said
+    assert "LookupError: no such thing" in said
+    assert "slow-4" in said
+    assert "in raising" in said
+    assert "make simulate SEED=7" in said
+
+
+def test_a_seed_whose_checker_raises_says_so_itself(monkeypatch):
+    def raising(_history):
+        raise LookupError("no such thing")
+
+    monkeypatch.setattr(run, "check", raising)
+    assert judge(7).broken == [SIMULATOR_FAILED]
+
+
+def test_a_run_without_an_end_is_ended_and_says_so(monkeypatch):
+    monkeypatch.setattr(virtual_loop, "MOST_TURNS", 500)
+    [violation] = judge(7).violations
+    assert violation.promise == SIMULATOR_FAILED
+    assert "went round 500 times" in violation.what
 
 
 def test_the_page_lists_every_planted_fault_with_its_seed():

@@ -1,119 +1,154 @@
-"""An event loop on which time is a number, and the chance a seed decides: the same seed, the same run, to the byte."""
+"""An event loop on which time is a number."""
 
 from __future__ import annotations
 
 import asyncio
-import os
-import random
-import selectors
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+import contextvars
+import heapq
+import types
+from collections import deque
 from typing import TYPE_CHECKING, Any
-from unittest import mock
 
-from anyio._backends._asyncio import CancelScope
-
-from snavio.registry import keeper
-from snavio.runtime import lifecycle
 from snavio.runtime.testing import EPOCH
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Coroutine, Iterator
+    from collections.abc import Awaitable, Callable, Generator
 
 
-class _Jumps(selectors.BaseSelector):
-    """Asks nothing of the operating system: when no task can run, time jumps to the next timer."""
-
-    def __init__(self) -> None:
-        self.elapsed = 0.0
-        self._files: dict[Any, selectors.SelectorKey] = {}
-
-    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
-        # The loop's own pipe, through which only other threads could wake it; there are none.
-        key = selectors.SelectorKey(fileobj, 0, events, data)
-        self._files[fileobj] = key
-        return key
-
-    def unregister(self, fileobj: Any) -> selectors.SelectorKey:
-        return self._files.pop(fileobj)
-
-    def get_map(self) -> dict[Any, selectors.SelectorKey]:
-        return self._files
-
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        if timeout is None:
-            raise RuntimeError("every task waits and no timer is set: nothing would ever happen")
-        if timeout > 0:
-            self.elapsed += timeout
-        return []
+MOST_TURNS = 100_000
+"""How often the loop may go round in one run: some ten times what any of two thousand seeds needs."""
 
 
-class SimulatedLoop(asyncio.SelectorEventLoop):
-    """Sleeping takes no time, and there is no world outside."""
+class _Call:
+    """A callback that is due, now or later, unless it is cancelled."""
+
+    __slots__ = ("args", "callback", "context")
+
+    def __init__(
+        self, callback: Callable[..., Any], args: tuple[Any, ...], context: contextvars.Context | None
+    ) -> None:
+        self.callback: Callable[..., Any] | None = callback
+        self.args = args
+        # Not `or`: an empty context is false.
+        self.context = contextvars.copy_context() if context is None else context
+
+    def cancel(self) -> None:
+        self.callback = None
+
+
+class SimulatedLoop(asyncio.BaseEventLoop):
+    """Sleeping takes no time, and there is no world outside: when no task can run, time jumps to the next timer.
+
+    A run is little but turns of this loop, so it does less than the one it stands in for: nothing is asked of the
+    operating system, no other thread can wake it, and a callback that raises ends the run instead of being logged.
+    """
 
     def __init__(self) -> None:
-        self._jumps = _Jumps()
-        super().__init__(self._jumps)
+        super().__init__()
+        self.now = 0.0
+        self.turns = 0
+        self._due: deque[_Call] = deque()
+        self._timers: list[tuple[float, int, _Call | asyncio.Future[None]]] = []
+        self._timers_set = 0
 
     def time(self) -> float:
         """Seconds since the beginning."""
-        return self._jumps.elapsed
+        return self.now
+
+    def call_soon(self, callback: Any, *args: Any, context: contextvars.Context | None = None) -> Any:
+        call = _Call(callback, args, context)
+        self._due.append(call)
+        return call
+
+    call_soon_threadsafe = call_soon
+
+    def call_later(
+        self, delay: float, callback: Any, *args: Any, context: contextvars.Context | None = None
+    ) -> Any:
+        return self.call_at(self.now + delay, callback, *args, context=context)
+
+    def call_at(
+        self, when: float, callback: Any, *args: Any, context: contextvars.Context | None = None
+    ) -> Any:
+        call = _Call(callback, args, context)
+        if when <= self.now:
+            self._due.append(call)
+        else:
+            # Timers of the same moment go off in the order in which they were set.
+            self._timers_set += 1
+            heapq.heappush(self._timers, (when, self._timers_set, call))
+        return call
+
+    def pause(self, seconds: float) -> asyncio.Future[None]:
+        """What is done after so long."""
+        future = self.create_future()
+        self._timers_set += 1
+        heapq.heappush(self._timers, (self.now + seconds, self._timers_set, future))
+        return future
+
+    def create_future(self) -> asyncio.Future[Any]:
+        return asyncio.Future(loop=self)
+
+    def create_task(self, coro: Any, *, name: Any = None, context: Any = None) -> Any:
+        return asyncio.Task(coro, loop=self, name=name, context=context)
+
+    def _run_once(self) -> None:
+        due = self._due
+        while not self._stopping:
+            self.turns += 1
+            if self.turns > MOST_TURNS:
+                raise RuntimeError(
+                    f"the loop went round {MOST_TURNS} times and {self.now:.0f} s passed without an end to the run"
+                )
+            if not due:
+                self._jump()
+            for _ in range(len(due)):
+                call = due.popleft()
+                if call.callback is not None:
+                    call.context.run(call.callback, *call.args)
+
+    def _jump(self) -> None:
+        """On to the next moment at which something happens."""
+        timers, due = self._timers, self._due
+        while timers and (not due or timers[0][0] == self.now):
+            when, _, waits = heapq.heappop(timers)
+            if isinstance(waits, _Call):
+                if waits.callback is not None:
+                    self.now = when
+                    due.append(waits)
+            elif not waits.done():
+                self.now = when
+                waits.set_result(None)
+        if not due:
+            raise RuntimeError("every task waits and no timer is set: nothing would ever happen")
 
 
 def true_time() -> float:
     """The time of day, as no worker can know it."""
-    return EPOCH + asyncio.get_running_loop().time()
+    return EPOCH + _loop.now
 
 
-class _Ordered(dict[Any, None]):
-    """A set that is gone through in the order of adding."""
-
-    def add(self, member: Any) -> None:
-        self[member] = None
-
-    def discard(self, member: Any) -> None:
-        self.pop(member, None)
-
-    def remove(self, member: Any) -> None:
-        del self[member]
+def elapsed() -> float:
+    """Seconds since the run began."""
+    return _loop.now
 
 
-@contextmanager
-def decided_by(seed: int) -> Iterator[None]:
-    """Let everything that is chance come from the seed.
-
-    The ids of claims and reservations and the pauses of a few retries are drawn from the operating system and from the
-    `random` module; both are seeded here. anyio keeps tasks and scopes in sets, whose order is that of memory
-    addresses: here it is that of their making. And what a process does to its machine is left out: the health port, and
-    the garbage collector told to forget what was loaded.
-    """
-    chance = random.Random(f"{seed}/system")
-    before = random.getstate()
-    random.seed(f"{seed}/random")
-    make = CancelScope.__init__
-
-    def make_ordered(self: CancelScope, *args: Any, **kwargs: Any) -> None:
-        make(self, *args, **kwargs)
-        self._child_scopes = _Ordered()
-        self._tasks = _Ordered()
-
-    with ExitStack() as patches:
-        patches.callback(random.setstate, before)
-        for place, name, stand_in in (
-            (os, "urandom", chance.randbytes),
-            (CancelScope, "__init__", make_ordered),
-            (lifecycle, "serve_health", _no_health),
-            (keeper, "gc", mock.Mock()),
-        ):
-            patches.enter_context(mock.patch.object(place, name, stand_in))
-        yield
+def sleep(seconds: float) -> Awaitable[None]:
+    """`asyncio.sleep` with one turn of the loop less."""
+    return _loop.pause(seconds) if seconds > 0 else turn()
 
 
-@asynccontextmanager
-async def _no_health(_worker: Any) -> AsyncIterator[None]:
+@types.coroutine
+def turn() -> Generator[None, None, None]:
+    """Let the others run."""
     yield
 
 
-def run(seed: int, main: Coroutine[Any, Any, Any]) -> Any:
-    """Run a simulation to its end."""
-    with decided_by(seed), asyncio.Runner(loop_factory=SimulatedLoop) as runner:
-        return runner.run(main)
+def use(loop: SimulatedLoop) -> None:
+    """Let the time be this loop's."""
+    global _loop  # noqa: PLW0603 - as asyncio's own
+    _loop = loop
+
+
+_loop: SimulatedLoop
+"""The one that runs. asyncio is not asked for it: its answer costs a system call, and the time is asked for everywhere."""

@@ -42,6 +42,8 @@ class Weather:
     """A queue hands a message out again though somebody has it in hand."""
     shuffled: float = 0.0
     """A message is overtaken by later ones."""
+    delayed: float = 0.0
+    """The bus holds back a message put on it, or a copy of it, for up to seconds."""
     crash: float = 0.0
     """The worker dies with the call, before or after it acts."""
     latency: float = 0.0
@@ -57,10 +59,8 @@ class Weather:
 class Settings:
     """How the platform of a run is set up."""
 
-    shields: int = 1
-    fasts: int = 1
-    slows: int = 1
-    outboxes: int = 1
+    fleet: dict[str, int] = field(default_factory=dict[str, int])
+    """How many workers each service has."""
     skew: float = 0.0
     """How far a worker's clock is off at most, either way."""
     visibility_seconds: int = 5
@@ -81,6 +81,9 @@ class Settings:
         }
     )
     """For each cache the ages at which it turns stale and expires; shorter than in life, as the runs are."""
+    global_ban_after: int = 3
+    global_ban_within_seconds: float = 600.0
+    global_ban_seconds: float = 600.0
     busy_seconds: float = 12.0
     """How long things are put, changed and broken."""
     weather: Weather = field(default_factory=Weather)
@@ -94,16 +97,21 @@ def draw_settings(rng: Random) -> Settings:
     """The platform and the weather of one run."""
     busy = rng.uniform(5.0, 14.0)
     return Settings(
-        shields=rng.choice((1, 1, 2)),
-        fasts=rng.choice((1, 2, 2)),
-        slows=rng.choice((1, 1, 2)),
-        outboxes=rng.choice((1, 1, 2)),
+        fleet={
+            "shield": rng.choice((1, 1, 2)),
+            "fast": rng.choice((1, 2, 2)),
+            "slow": rng.choice((1, 1, 2)),
+            "outbox": rng.choice((1, 1, 2)),
+        },
         skew=rng.choice((0.0, 0.0, 0.05, 0.25)),
         visibility_seconds=rng.choice((3, 5, 8)),
         refresh_seconds=rng.choice((0.7, 1.0, 1.5)),
         claim_seconds=rng.choice((4.0, 6.0, 10.0)),
         lease_seconds=rng.choice((2.0, 5.0)),
         drain_seconds=rng.choice((3.0, 6.0)),
+        global_ban_after=rng.choice((2, 3)),
+        global_ban_within_seconds=rng.choice((5.0, 600.0)),
+        global_ban_seconds=rng.choice((4.0, 600.0)),
         busy_seconds=busy,
         weather=_draw_weather(rng, busy),
     )
@@ -130,6 +138,7 @@ def _draw_weather(rng: Random, busy: float) -> Weather:
         slow=sometimes(0.05),
         doubled=sometimes(0.15),
         shuffled=sometimes(0.50),
+        delayed=sometimes(0.40),
         crash=sometimes(0.012),
         latency=rng.choice((0.0, 0.005, 0.05)),
         outages=tuple(outages),

@@ -95,8 +95,12 @@ def _draw_route(rng: Random, target: str, command: str, settings: Settings) -> d
 def draw_limit(rng: Random, settings: Settings, *, shadow: bool = False) -> RateLimit:
     """A limit whose burst leaves room for the clocks' skew, as the contract asks."""
     limit, interval = rng.choice(((2, 1), (5, 1), (1, 2), (10, 1)))
-    least = 1 + int(2 * settings.skew * limit / interval + 0.999)
-    return RateLimit(limit, interval, max(least, rng.choice((1, 2, limit, 2 * limit))), shadow=shadow)
+    burst = rng.choice((1, 2, limit, 2 * limit))
+    return RateLimit(limit, interval, max(_least_burst(settings, limit, interval), burst), shadow=shadow)
+
+
+def _least_burst(settings: Settings, limit: int, interval: int) -> int:
+    return 1 + int(2 * settings.skew * limit / interval + 0.999)
 
 
 class _Draw:
@@ -165,13 +169,16 @@ class _Draw:
             self._again(min(again, self.busy))
 
     def _burst(self) -> None:
-        """Many commands for one target at once, mostly from one source; and perhaps a few before and the same again."""
+        """Many commands for one target at once, mostly from one source; and perhaps the same again, and again."""
         rng = self.rng
         at = rng.uniform(0.1, self.busy)
         source, (target, command) = rng.choice(SOURCES), rng.choice(self.pairs)
         others = [one for one in SOURCES if one != source]
-        spread, mixed = rng.choice((0.0, 0.5, 2.0)), rng.choice((0.0, 0.15))
-        for start in [at] if rng.random() < 0.5 else [at, at + rng.uniform(1.5, 5)]:
+        spread, mixed = rng.choice((0.0, 0.5, 2.0)), rng.choice((0.0, 0.15, 0.35))
+        starts = [at]
+        while rng.random() < 0.5:
+            starts.append(starts[-1] + rng.uniform(1.5, 5))
+        for start in [one for one in starts if one <= self.busy]:
             for _ in range(rng.randint(5, 16)):
                 sender = rng.choice(others) if rng.random() < mixed else source
                 self._put(start + rng.uniform(0, spread), "valid", sender, target, command)
@@ -269,15 +276,20 @@ class _Draw:
             self.steps.append(Step(back, "mode", {"mode": DispatchMode.ADAPTIVE}))
 
     def _quota(self, at: float) -> None:
-        target, command = self.rng.choice(self.pairs)
-        limit = RateLimit(1, 1, 2)
-        self.steps.append(
-            Step(
-                at,
-                "quota",
-                {"source": self.rng.choice(SOURCES), "target": target, "command": command, "limit": limit},
-            )
-        )
+        """A quota is looked at only for a source that is off the warm path: it is banned from it, and sends."""
+        rng = self.rng
+        if not self.grants:
+            return
+        grant = rng.choice(self.grants)
+        named = {name: grant[name] for name in ("source", "target", "command")}
+        limit, interval = rng.choice(((1, 1), (1, 2), (2, 1)))
+        burst = max(_least_burst(self.settings, limit, interval), rng.choice((1, 2)))
+        self.steps.append(Step(at, "quota", {**named, "limit": RateLimit(limit, interval, burst)}))
+        seconds = rng.uniform(4.0, 10.0)
+        self.steps.append(Step(at, "ban", {**named, "mode": BanMode.WARM, "seconds": seconds}))
+        start = at + rng.uniform(0.0, 3.0)
+        for _ in range(rng.randint(4, 10)):
+            self._put(min(self.busy, start + rng.uniform(0.0, 4.0)), "valid", *named.values())
 
 
 def encode(event: dict[str, Any]) -> str:

@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 from dispatch_world import World
-from simulation import virtual_loop
+from simulation import seeding
 from simulation.actors import Actors
 from simulation.faults import Storm
-from simulation.history import Delivery, History, Taken, Written
-from simulation.processes import WIRINGS, Process
-from simulation.virtual_loop import true_time
+from simulation.history import BanPlaced, Delivery, Escalation, History, Taken, Written
+from simulation.processes import SERVICES, WIRINGS, Process
+from simulation.telemetry import ShardLog, StreamedItems, wire_outbox
+from simulation.virtual_loop import elapsed, sleep, true_time
 from simulation.weather import Settings, draw_settings
 from simulation.workload import Plan, draw_plan
 
+from snavio.domain.models import Ban
 from snavio.registry.rows import decode_entry
 
 if TYPE_CHECKING:
@@ -30,12 +32,12 @@ _LOOK_SECONDS = 0.5
 class SimulatedWorld(World):
     """The in-memory world of the dispatch tests on a virtual clock, with weather."""
 
-    def __init__(self, seed: int, settings: Settings, plan: Plan) -> None:
+    def __init__(self, seed: int, settings: Settings, plan: Plan, trace: list[tuple[Any, ...]]) -> None:
         super().__init__(true_time)
         self.seed = seed
         self.settings = settings
         self.plan = plan
-        self.history = History(settings)
+        self.history = History(settings, trace=trace)
         self.storm = Storm(settings.weather, random.Random(f"{seed}/weather"), self.history.trace)
         self._rng = random.Random(f"{seed}/world")
         self._actors = Actors(self)
@@ -43,6 +45,12 @@ class SimulatedWorld(World):
         self._started = 0
         self._closing = False
         self._received: dict[tuple[str, str], float] = {}
+        self.tables.create(self.names.leases, key=("pk",))
+        for table in (self.names.alerts, self.names.control):
+            self.tables.create(table, key=("pk", "sk"))
+        self.shard_log = ShardLog(random.Random(f"{seed}/stream"))
+        self.outbox = StreamedItems(self.shard_log)
+        self.tables.tables[self.names.outbox].items = self.outbox
         # Operators' changes are on the record too, so their store reports as the workers' does.
         act = self.tables.transact
 
@@ -59,17 +67,18 @@ class SimulatedWorld(World):
         await self._actors.register(self.plan)
         keepers = [
             asyncio.create_task(self._keep_running(service, slot))
-            for service in WIRINGS
-            for slot in range(getattr(self.settings, f"{service}s"))
+            for service in SERVICES
+            for slot in range(self.settings.fleet[service])
         ]
         disasters = asyncio.create_task(self._disasters())
         started = true_time()
         for step in self.plan.steps:
-            await asyncio.sleep(max(0.0, started + step.at - true_time()))
+            await sleep(max(0.0, started + step.at - true_time()))
             self.note("actor", step.action, "")
             await self._actors.perform(step)
         await disasters
-        await asyncio.sleep(max(0.0, started + self.settings.busy_seconds - true_time()))
+        await self._actors.all_arrived()
+        await sleep(max(0.0, started + self.settings.busy_seconds - true_time()))
         self.note("world", "calm", "")
         self.storm.calm = True
         await self._come_to_rest()
@@ -90,13 +99,13 @@ class SimulatedWorld(World):
             self._fleet[f"{service}/{slot}"] = process
             await process.live()
             if not self._closing:
-                await asyncio.sleep(self._rng.uniform(0.05, 2.0))
+                await sleep(self._rng.uniform(0.05, 2.0))
 
     async def _disasters(self) -> None:
         weather = self.settings.weather
         due = sorted([(at, "crash") for at in weather.kills] + [(at, "stop") for at in weather.drains])
         for at, what in due:
-            await asyncio.sleep(max(0.0, at - asyncio.get_running_loop().time()))
+            await sleep(max(0.0, at - elapsed()))
             victim = self._rng.choice(list(self._fleet.values()))
             if what == "crash":
                 victim.crash("killed")
@@ -105,10 +114,13 @@ class SimulatedWorld(World):
 
     async def _come_to_rest(self) -> None:
         deadline = true_time() + _PATIENCE_SECONDS
-        while true_time() < deadline and (self._waiting() or self.storm.under_way):  # noqa: ASYNC110 - nobody would tell
-            await asyncio.sleep(_LOOK_SECONDS)
+        storm = self.storm
+        while true_time() < deadline and (
+            storm.under_way or storm.unanswered or self.outbox or self._waiting()
+        ):
+            await sleep(_LOOK_SECONDS)
         # What was read last has still to be looked back on, and told.
-        await asyncio.sleep(2 * self.settings.refresh_seconds + 1.0)
+        await sleep(2 * self.settings.refresh_seconds + 1.0)
 
     def _waiting(self) -> list[str]:
         return [
@@ -123,17 +135,21 @@ class SimulatedWorld(World):
                 history.dead_letters.append(held.message.body)
                 if held.message.attributes.get("snavio.reason") == "delivery-failure":
                     history.parked.add(held.message.body)
-        for place, row in self.tables.tables[names.outbox].items.items():
+        history.unpublished = [str(sk) for _, sk in self.outbox]
+        for place, row in self.outbox.ever.items():
             history.rows[str(place[0]), str(place[1])] = msgspec.json.decode(str(row["body"]))
 
     # What workers are given
     def wire(self, process: Process, config: Any, worker: Worker) -> None:
         """Put a worker together as its service does."""
-        WIRINGS[process.service](process.aws(), config, worker)
+        if process.service == "outbox":
+            wire_outbox(self, process, process.aws(), config, worker)
+        else:
+            WIRINGS[process.service](process.aws(), config, worker)
 
     # What is seen
     def note(self, who: str, what: str, detail: str) -> None:
-        self.history.trace.append((asyncio.get_running_loop().time(), who, what, detail, ""))
+        self.history.trace.append((elapsed(), who, what, detail, ""))
 
     def broke(self, who: str, what: str) -> None:
         self.note(who, "broke", what)
@@ -147,17 +163,24 @@ class SimulatedWorld(World):
         self._received.setdefault((who.id, command["id"]), true_time())
         if who.service == "fast":
             pair = (command["target"], command["name"])
-            self.history.taken.append(Taken(true_time(), who.id, command["source"], pair))
+            self.history.taken.append(Taken(true_time(), who.id, command["id"], command["source"], pair))
 
-    def delivered(self, who: Process, queue: str, messages: Any, answers: Any, began: float) -> None:
-        if "/target-" not in queue:
+    def queued(self, who: Process, queue: str, messages: Any, answers: Any) -> None:
+        """A worker put messages in a queue: a target's, or another worker's."""
+        is_escalated = who.service == "fast" and queue == self.queue(self.names.slow)
+        is_delivered = "/target-" in queue
+        if not is_escalated and not is_delivered:
             return
-        for message, answer in zip(messages, answers, strict=True):
-            if answer is None:
-                body = msgspec.json.decode(message.body)
+        for message, fault in zip(messages, answers, strict=True):
+            if fault is not None:
+                continue
+            body = msgspec.json.decode(message.body)
+            if is_escalated:
+                self.history.escalations.append(Escalation(true_time(), who.id, body))
+            else:
                 received = self._received[who.id, body["metadata"]["id"]]
                 self.history.deliveries.append(
-                    Delivery(true_time(), received, began, who.id, queue.rpartition("/")[2], body)
+                    Delivery(true_time(), received, who.id, queue.rpartition("/")[2], body)
                 )
 
     def changed(self, writes: Any) -> None:
@@ -168,6 +191,8 @@ class SimulatedWorld(World):
                 key = (item["row_pk"], item["row_sk"])
                 entry = None if item["after"] is None else decode_entry(*key, item["after"])
                 self.history.registry.note(true_time(), key, entry)
+                if isinstance(entry, Ban):
+                    self.history.bans.append(BanPlaced(true_time(), item["actor"], entry))
                 self.note("registry", f"change {item['seq']}", f"{key[0]} {key[1]} {item['after'] and ''}")
 
     def wrote(self, who: Process, table: str, items: Any) -> None:
@@ -191,12 +216,12 @@ class _Overridden:
         return getattr(self._port, name)
 
 
-def simulate(seed: int) -> History:
-    """Run one seed to its end."""
+def simulate(seed: int, trace: list[tuple[Any, ...]]) -> History:
+    """Run one seed to its end. What happens is added to `trace`, which tells it even where the run raises."""
     settings = draw_settings(random.Random(f"{seed}/settings"))
     plan = draw_plan(random.Random(f"{seed}/plan"), settings)
 
     async def main() -> History:
-        return await SimulatedWorld(seed, settings, plan).run()
+        return await SimulatedWorld(seed, settings, plan, trace).run()
 
-    return virtual_loop.run(seed, main())
+    return seeding.run(seed, main())
