@@ -2,28 +2,123 @@
 
 from __future__ import annotations
 
-from snavio.spark.audit import Lateness, State, every, plan
-from snavio.spark.bans import AbuseBan, events_of, in_force
+import asyncio
+from contextlib import asynccontextmanager
+
+import msgspec
+import pytest
+
+from snavio.aws.memory.tables import MemoryTables
+from snavio.domain.models import Ban, BanMode
+from snavio.registry.store import RegistryStore
+from snavio.spark.audit import Lateness, plan
+from snavio.spark.bans import AbuseBan, events_of, in_force, judge
+from snavio.spark.loop import every
+from snavio.spark.sink import RegistrySink
+from snavio.spark.watermark import State
+from snavio.wire.events import decode_event
+from snavio.wire.names import Names
 from snavio.wire.stats import RETENTION_SECONDS
 
 BAN = AbuseBan("acme/x", 600, 1200, ("t", "u", "nobodys"), 4, 2)
+NEXT = AbuseBan("acme/x", 900, 1500, ("t",), 2, 2)
 OWNERS = {"t": "owner", "u": "acme", "v": "third"}
+NAMES = Names()
 
 
 def test_offender_and_owners_hear_once_each_with_an_id_that_stays():
-    events = events_of([BAN], [], OWNERS, now=1000)
+    events = events_of([BAN], OWNERS, now=1000)
     assert [event.tenant for event in events] == ["acme", "owner"]
-    assert [event.event_id for event in events] == [
-        e.event_id for e in events_of([BAN], [], OWNERS, now=1030)
-    ]
+    assert [event.event_id for event in events] == [e.event_id for e in events_of([BAN], OWNERS, now=1030)]
     assert events[0].ban_applied_until == "1970-01-01T00:20:00.000Z"
 
 
-def test_only_a_tenant_newly_concerned_hears_of_a_ban_window_again():
+class World:
+    """The tables the sink writes, in memory."""
+
+    def __init__(self):
+        self.tables = MemoryTables(lambda: 1000.0)
+        for table in (NAMES.registry, NAMES.outbox, NAMES.bans):
+            self.tables.create(table, key=("pk", "sk"))
+        self.tables.create(NAMES.changelog, key=("pk", "seq"))
+        self.sink = RegistrySink(self._open, NAMES)
+
+    @asynccontextmanager
+    async def _open(self):
+        yield self.tables
+
+    def apply(self, *bans, now=1000.0):
+        return self.sink.apply(bans, events_of(bans, OWNERS, now=now), now=now)
+
+    def operator(self, ban):
+        store = RegistryStore(self.tables, NAMES, clock=lambda: 1000.0)
+        asyncio.run(store.put_ban(ban, actor="ann"))
+
+    def bans(self):
+        return asyncio.run(RegistryStore(self.tables, NAMES, clock=lambda: 0.0).bans_of("acme/x"))
+
+    def publish(self):
+        """Every row that is owed, and none after that."""
+        rows = self.tables.tables[NAMES.outbox].items
+        events = [decode_event(row["body"]) for row in rows.values()]
+        rows.clear()
+        return [(event.tenant, event.event_id) for event in events]
+
+
+def test_a_tenant_told_of_a_ban_window_is_not_told_again_once_the_event_is_published():
+    world = World()
+    assert world.apply(BAN) == 2
+    assert {tenant for tenant, _ in world.publish()} == {"acme", "owner"}
+    assert world.apply(BAN, now=1030.0) == 0
     wider = AbuseBan("acme/x", 600, 1200, ("t", "u", "v"), 9, 3)
-    assert [event.tenant for event in events_of([wider], [BAN], OWNERS, now=1000)] == ["third"]
-    following = AbuseBan("acme/x", 900, 1500, ("t",), 2, 2)
-    assert [event.tenant for event in events_of([following], [BAN], OWNERS, now=1000)] == ["acme", "owner"]
+    assert world.apply(wider, now=1030.0) == 1
+    assert [tenant for tenant, _ in world.publish()] == ["third"]
+    assert world.apply(NEXT) == 2
+
+
+def test_what_was_told_is_kept_longer_than_any_window_is_read():
+    world = World()
+    world.apply(BAN)
+    kept = world.tables.tables[NAMES.bans].items.values()
+    assert {item["expires_at"] for item in kept} == {1000 + RETENTION_SECONDS}
+
+
+@pytest.mark.parametrize("mode", [BanMode.OUTRIGHT, BanMode.COLD_ONLY])
+def test_the_audit_leaves_an_operators_stricter_ban_alone(mode):
+    world = World()
+    ban = Ban(source="acme/x", mode=mode, reason="fraud")
+    world.operator(ban)
+    world.apply(BAN)
+    assert world.bans() == [ban]
+    world.sink.lift([BAN], now=1000.0)
+    assert world.bans() == [ban]
+
+
+def test_a_ban_is_lifted_where_it_stands_as_the_audit_placed_it():
+    world = World()
+    world.apply(BAN)
+    world.sink.lift([AbuseBan("acme/x", 600, 1200, ("t",), 2, 2)], now=1000.0)
+    assert world.bans() == []
+
+    world.apply(NEXT)
+    world.sink.lift([BAN], now=1000.0)
+    (standing,) = world.bans()
+    assert standing.until == 1500.0, "the ban of another window"
+
+    touched = msgspec.structs.replace(standing, until=9000.0)
+    world.operator(touched)
+    world.sink.lift([NEXT], now=1000.0)
+    assert world.bans() == [touched]
+
+
+def test_a_ban_is_lifted_when_its_window_no_longer_shows_abuse_and_an_earlier_one_takes_its_place():
+    other = AbuseBan("globex/y", 600, 1200, ("t",), 2, 2)
+    verdict = judge([], [BAN, NEXT, other], {900}, now=1000)
+    assert (verdict.acting, verdict.lifting, verdict.restoring) == ([], [NEXT], [BAN])
+    again = judge([NEXT], [BAN, NEXT], {900}, now=1000)
+    assert (again.acting, again.lifting, again.restoring) == ([NEXT], [], [])
+    over = judge([], [BAN, NEXT], {900}, now=1500)
+    assert (over.lifting, over.restoring) == ([], [])
 
 
 def test_a_ban_found_after_it_would_have_ended_is_not_applied():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import time
 from collections import Counter
 
 import pytest
@@ -42,7 +44,7 @@ def lake(tmp_path):
     return Lake(LocalFolder(tmp_path))
 
 
-def test_a_table_replaces_periods_hides_what_is_staged_and_compacts_without_change(spark, lake, tmp_path):
+def test_a_table_replaces_periods_hides_what_is_staged_and_compacts_without_change(spark, lake):
     def minute(i, n):
         return (MIDNIGHT + 60 * i, "a/x", "fast", DISPATCHED, 5, n)
 
@@ -62,11 +64,52 @@ def test_a_table_replaces_periods_hides_what_is_staged_and_compacts_without_chan
     assert table.compact(spark, start, end, now=0) == [start]
     assert sums(table.read(spark, start, end)) == expected
     assert table.crowded(start, end) == []
-    # What the compaction replaced, and what was never committed, is swept once no reader can still need it.
-    assert len(list(tmp_path.rglob("*.parquet"))) > 1
-    table.commit(table.stage(rows_of(spark, []), {end: "empty"}), now=2**33 + GRACE_SECONDS)
+    # The rows of a period without any are none, and it is as done as others.
+    table.commit(table.stage(rows_of(spark, []), {end: "empty"}), now=0)
+    assert table.fingerprints(end, end + 60) == {end: "empty"}
+
+
+def test_a_correction_that_comes_while_an_hour_is_compacted_stays(spark, lake, monkeypatch):
+    def minute(i, n):
+        return (MIDNIGHT + 60 * i, "a/x", "fast", DISPATCHED, 5, n)
+
+    table, other = lake.minutes, Lake(lake.folder).minutes
+    for i in range(2):
+        table.replace(rows_of(spark, [minute(i, 1)]), {MIDNIGHT + 60 * i: "one"}, now=0)
+    stage = table.stage
+
+    def interrupted(frame, fingerprints):
+        staged = stage(frame, fingerprints)
+        other.replace(rows_of(spark, [minute(1, 7)]), {MIDNIGHT + 60: "two"}, now=0)
+        return staged
+
+    monkeypatch.setattr(table, "stage", interrupted)
+    table.compact(spark, MIDNIGHT, MIDNIGHT + 3600, now=0)
+    assert sums(table.read(spark, MIDNIGHT, MIDNIGHT + 3600)) == {
+        (MIDNIGHT, "a/x"): 1,
+        (MIDNIGHT + 60, "a/x"): 7,
+    }
+    assert table.fingerprints(MIDNIGHT, MIDNIGHT + 3600) == {MIDNIGHT: "one", MIDNIGHT + 60: "two"}
+
+
+def test_a_reader_that_has_begun_outlasts_a_compaction_of_files_from_hours_ago(spark, lake, tmp_path):
+    """As it is in production: an hour is compacted when most of its files are over an hour old, and reports run meanwhile."""
+    table, now = lake.minutes, time.time()
+    for i in range(3):
+        row = (MIDNIGHT + 60 * i, "a/x", "fast", DISPATCHED, 5, i + 1)
+        table.replace(rows_of(spark, [row]), {MIDNIGHT + 60 * i: "one"}, now=now - 7200)
+    for path in tmp_path.rglob("*"):
+        os.utime(path, (now - 7200, now - 7200))
+    expected = {(MIDNIGHT + 60 * i, "a/x"): i + 1 for i in range(3)}
+    begun = table.read(spark, MIDNIGHT, MIDNIGHT + 3600)
+
+    assert table.compact(spark, MIDNIGHT, MIDNIGHT + 3600, now=now) == [MIDNIGHT]
+    lake.sweep(MIDNIGHT, MIDNIGHT + 3600, now=now + GRACE_SECONDS - 60)
+    assert sums(begun) == expected
+
+    lake.sweep(MIDNIGHT, MIDNIGHT + 3600, now=now + GRACE_SECONDS + 60)
     assert len(list(tmp_path.rglob("*.parquet"))) == 1
-    assert sums(table.read(spark, start, end)) == expected
+    assert sums(table.read(spark, MIDNIGHT, MIDNIGHT + 3600)) == expected
 
 
 def test_percentiles_in_sql_are_those_of_the_merged_histogram(spark):

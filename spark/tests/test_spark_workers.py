@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 
 import anyio
 import msgspec
 import pytest
 from live_platform import Fleet, live
 
-from snavio.domain.models import Ban, FairnessPolicy
+from snavio.domain.models import Ban, FairnessPolicy, Sensitivity
 from snavio.registry.rows import decode_row
 from snavio.spark.audit import Lateness, StoreFeed, audit
 from snavio.spark.cli import registry_sink
@@ -79,7 +80,8 @@ async def test_whoever_floods_a_target_is_banned_by_the_audit_and_then_served_by
             await world.service(source)
         # What a worker does about dominance by itself is left out: here it is the audit that has to find it.
         alone = FairnessPolicy(enabled=False)
-        await world.route(TARGET, COMMAND, ABUSER, *HONEST, fairness=alone)
+        # And on a busy machine no grant should expire meanwhile: what goes to slow has to go there for the ban.
+        await world.route(TARGET, COMMAND, ABUSER, *HONEST, fairness=alone, sensitivity=Sensitivity.LOW)
         for service in ("shield", "fast", "fast", "slow"):
             fleet.start(service)
         entries = traffic(world, 4)
@@ -108,10 +110,12 @@ async def test_whoever_floods_a_target_is_banned_by_the_audit_and_then_served_by
             msgspec.json.decode(entry["Detail"])["metadata"]["id"]: entry["Source"] for entry in entries
         }
         await world.until_told(set(await world.send(entries)), DELIVERED)
-        banned = [
-            source_of[event.command_id]
+        # Slow may report a delivery before fast has reported the escalation that led to it; not once fast has ended.
+        assert [worker.terminate() for worker in fleet.workers] == [0, 0, 0]
+        fleet.workers = []
+        escalated = Counter(
+            (source_of[event.command_id], event.reason)
             for event in await events_of_type(world, CommandEscalated)
-            if event.reason == "warm_path_ban"
-        ]
-    assert banned == [ABUSER] * 27
-    assert fleet.crashed() == []
+            if event.command_id in source_of
+        )
+    assert escalated == {(ABUSER, "warm_path_ban"): 27}

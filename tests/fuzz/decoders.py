@@ -44,11 +44,12 @@ from snavio.sdk.http_config import _explained
 from snavio.sdk.inbox import Message
 from snavio.sdk.payloads import PayloadError, decoder_of
 from snavio.sdk.tenant_config import choose_signer, decode_config
+from snavio.spark import items
 from snavio.telemetry.alert_log import _burst
 from snavio.wire.canonical import canonicalise
 from snavio.wire.commands import decode_admitted, decode_escalated
 from snavio.wire.events import decode_event
-from snavio.wire.stats import MalformedStats, decode_columns, decode_rows
+from snavio.wire.stats import MalformedStats, StatRow, decode_columns, decode_rows, encode_rows
 from snavio.wire.times import parse_time
 
 TEXT, BYTES, VALUE, ITEM, IMAGE = "text", "bytes", "value", "item", "image"
@@ -142,6 +143,13 @@ def _schema(value: Any) -> object:
     return compile_schema(value)(msgspec.Raw(b'{"a":[1]}'))
 
 
+def _feed_item(item: Any) -> object:
+    known = items.readable(item)
+    columns = items.counts_of(item)[1]
+    assert known.keys() >= set(items.HEAD), "what counts can be read of has a head that can"
+    return sum(columns.count)
+
+
 def _policy(text: str) -> object:
     return judge(text, Request("arn:aws:iam::1:role/r", "sqs:SendMessage", "arn:aws:sqs:r:1:q"))
 
@@ -188,6 +196,18 @@ _ROW = (
 )
 _ATTRIBUTE = ("S", "N", "B", "L", "M", "BOOL", "NULL", "SS", "NS", "BS")
 
+_FEED_ITEM = {
+    "worker": "w",
+    "service": "fast",
+    "part": 0,
+    "parts": 1,
+    "sequence": 7,
+    "last": False,
+    "row_count": 1,
+    "digest": 1,
+    "rows": encode_rows([StatRow("a/b", "t", "c", "dispatched", 3, 4)]),
+}
+
 DECODERS: dict[str, Decoder] = {
     "ingress": Decoder(lambda text: check(Case("hostile", text)), TEXT, (), ("domain/screening.py:_decode", "domain/diagnosis.py:diagnose", "shield/tracing.py:_decode"), _METADATA, (SEEDS[0][0],)),
     "request": Decoder(_request, TEXT, (), ("control/decoding.py:faults_in",), ("queue_arn", "schema", "rate_limit", "limit", "expires_at")),
@@ -201,6 +221,8 @@ DECODERS: dict[str, Decoder] = {
     "time": Decoder(parse_time, TEXT, (), ("wire/times.py:seconds_of",), (), ("2027-01-15T08:00:00.5+01:00",)),
     "stats columns": Decoder(decode_columns, BYTES, (MalformedStats,), ("wire/stats.py:_columns", "wire/stats.py:decode_columns")),
     "stats rows": Decoder(decode_rows, BYTES, (MalformedStats,), ()),
+    "feed item": Decoder(_feed_item, ITEM, (MalformedStats,), ("spark/items.py:counts_of", "spark/items.py:_fits"), (*items.HEAD, "rows"), (_FEED_ITEM,)),
+    "feed attribute": Decoder(items.plain, ITEM, (), (), _ATTRIBUTE),
     "registry entry": Decoder(_entries, TEXT, (), ("registry/rows.py:_decoders", "registry/rows.py:decode_entry"), ("target", "command", "tenant", "queue_arn", "schema", "source", "sealed"), (_ROUTE,)),
     "changelog entry": Decoder(read_change, ITEM, (msgspec.ValidationError,), ("registry/changelog.py:read_change",), _ROW),
     "snapshot part": Decoder(_unpack_any, BYTES, (), ("registry/snapshot_parts.py:unpack",)),

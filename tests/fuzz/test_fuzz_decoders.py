@@ -27,7 +27,7 @@ EXCUSED_MEMBERS = {
     "demo": "reads what it wrote",
     "embedded": "not part of the platform: the local AWS, for one user",
     "provisioning": "reads what AWS says of the platform's own resources",
-    "spark": "reads its own lake; the items of workers are decoded by wire/stats.py",
+    "spark": "reads its own lake; what workers wrote is decoded by spark/items.py and wire/stats.py, both listed",
 }
 OWN = "reads back what the platform wrote under this very key: anything else there is a fault to be raised"
 EXCUSED = {

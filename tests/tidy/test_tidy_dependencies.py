@@ -9,7 +9,6 @@ import pytest
 
 # Declared for what they do at run time, though no source file imports them.
 NEVER_IMPORTED = {
-    ("cli", "snavio-spark"): "a command of `snavio`, imported when it is run",
     ("embedded", "cryptography"): "MiniStack signs with asymmetric keys only when it is installed",
     ("embedded", "ministack"): "imported by name, once its settings are in the environment",
     ("gateway", "httptools"): "uvicorn parses HTTP with it, by name",

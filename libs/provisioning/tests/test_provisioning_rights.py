@@ -106,6 +106,7 @@ def rights(platform, facts):
     change = {
         "TransactItems": [{"Put": put(names.registry, **sk)}, {"Put": put(names.changelog, **seq)}],
     }
+    telling = {"TransactItems": [{"Put": put(names.bans, **sk)}, {"Put": put(names.outbox, **sk)}]}
     sign = {"KeyId": names.snapshots_key, "Message": b"x", "SigningAlgorithm": "ECDSA_SHA_256"}
     data_key = {"KeyId": names.secrets_key, "KeySpec": "AES_256"}
     trust = json.dumps({"Statement": []})
@@ -197,6 +198,8 @@ def rights(platform, facts):
         ("auditor", "dynamodb", "put_item", put(names.stats, **sk), False),
         ("auditor", "dynamodb", "transact_write_items", change, True),
         ("auditor", "dynamodb", "put_item", put(names.outbox, **sk), True),
+        ("auditor", "dynamodb", "transact_write_items", telling, True),
+        ("auditor", "dynamodb", "query", query(names.bans), False),
         ("auditor", "dynamodb", "put_item", put(names.limits), False),
         ("auditor", "s3", "put_object", {"Bucket": names.bucket, "Key": "lake/a"}, True),
         ("auditor", "s3", "put_object", {"Bucket": names.bucket, "Key": "spark/a"}, False),

@@ -7,4 +7,4 @@ import sys
 from snavio.spark.cli import main
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main(sys.argv[1:]))

@@ -1,28 +1,30 @@
 """The fairness audit: what the feed has that the lake has not, then who abused, then what follows from it.
 
 A run reads the windows that closed since the last one and, again, those late data may still reach. Windows whose items
-are as they were cost one small query and nothing more. Each step makes the same of the same data, and the watermark is
-moved last, so a run killed anywhere is simply done again.
+are as they were are read and left at that: a query for each shard of each, which the store bills by the whole size of the
+items, their counts included. Each step makes the same of the same data, and the watermark is moved last, so a run killed
+anywhere is simply done again.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 from pyspark.sql import Observation
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from pyspark.sql.types import StructType
 
-from snavio.spark.bans import AbuseBan, BanSink, events_of, in_force
+from snavio.spark.bans import AbuseBan, BanSink, Verdict, events_of, judge
 from snavio.spark.dominance import Thresholds, abuse, violations
+from snavio.spark.progress import Tell, silent
 from snavio.spark.rollup import faults, feed, fingerprints, rollup
 from snavio.spark.schemas import ABUSE
 from snavio.spark.session import size_shuffles
 from snavio.spark.source import read_counts, read_items
-from snavio.spark.table import HOUR_SECONDS, combined, frame_of, partition_columns
+from snavio.spark.table import DAY_SECONDS, HOUR_SECONDS, combined, frame_of, partition_columns
+from snavio.spark.watermark import State, read_state, write_state
 from snavio.wire.stats import RETENTION_SECONDS, WINDOW_SECONDS, window_of
 
 if TYPE_CHECKING:
@@ -30,10 +32,6 @@ if TYPE_CHECKING:
 
     from snavio.spark.lake import Lake
     from snavio.spark.store import Store
-    from snavio.wire.events import AbuseDetected
-
-STATE = "_state/audit.json"
-Tell: TypeAlias = Callable[[str], None]
 
 
 class Lateness(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,13 +45,6 @@ class Lateness(msgspec.Struct, frozen=True, kw_only=True):
     """How many windows one run takes at most; after an outage, several runs catch up."""
 
 
-class State(msgspec.Struct, frozen=True):
-    """How far the audit has come."""
-
-    audited_until: int
-    """Every window before this one has been audited at least once."""
-
-
 class Audited(msgspec.Struct, frozen=True, kw_only=True):
     """What one run found and did."""
 
@@ -65,7 +56,10 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
     malformed: int
     abusers: list[str]
     banned: list[str]
+    lifted: list[str]
+    """Whose ban was ended, since what came late shows no abuse."""
     events: int
+    """How many were told who had not been before."""
     compacted: int
     behind: int
     """Windows still to be read by the next run."""
@@ -119,42 +113,41 @@ def audit(
     now: float,
     limits: Thresholds | None = None,
     lateness: Lateness | None = None,
-    tell: Tell = lambda _: None,
+    tell: Tell = silent,
 ) -> Audited:
     """One run."""
     limits = limits or Thresholds()
-    body = lake.folder.read(STATE)
-    state = msgspec.json.decode(body, type=State) if body else None
+    state = read_state(lake.folder)
     start, end, behind = plan(now, state, lateness or Lateness())
     windows = list(range(start, end, WINDOW_SECONDS))
     tell(f"looking at {len(windows)} windows")
     items = feed_of.items(windows).persist()
-    seen = {row["window"]: row for row in _collect(fingerprints(items))} if windows else {}
-    known = lake.minutes.fingerprints(start, end)
-    changed = {
-        window: row["fingerprint"] for window, row in seen.items() if known.get(window) != row["fingerprint"]
-    }
-    rows = sum(seen[window]["rows"] for window in changed)
-    malformed = 0
-    if changed:
-        tell(f"rolling up {rows} rows of {len(changed)} windows")
-        size_shuffles(spark, rows)
-        malformed = store_windows(spark, items, feed_of.counts(sorted(changed)), lake, changed, now=now)
-    items.unpersist()
+    try:
+        seen = {row["window"]: row for row in _collect(fingerprints(items))} if windows else {}
+        known = lake.minutes.fingerprints(start, end)
+        changed = {
+            window: row["fingerprint"]
+            for window, row in seen.items()
+            if known.get(window) != row["fingerprint"]
+        }
+        rows = sum(seen[window]["rows"] for window in changed)
+        malformed = 0
+        if changed:
+            tell(f"rolling up {rows} rows of {len(changed)} windows")
+            size_shuffles(spark, rows)
+            malformed = store_windows(spark, items, feed_of.counts(sorted(changed)), lake, changed, now=now)
+    finally:
+        items.unpersist()
     slots = stale_slots(lake, limits, start, end)
     bans = find_abuse(spark, lake, limits, slots)
-    acting = in_force(bans, now)
-    events: list[AbuseDetected] = []
-    if acting:
-        told = recorded(spark, lake, slots)
-        targets = {target for ban in (*acting, *told) for target in ban.targets}
-        events = events_of(acting, told, sink.owners(targets), now=now)
-        tell(f"banning {', '.join(ban.source for ban in acting)}")
-        sink.apply(acting, events, now=now)
+    verdict = judge(bans, recorded(spark, lake, limits, slots), slots, now)
+    told = carry_out(verdict, sink, now=now, tell=tell)
     # After the sink, since the fingerprints of this table are what says that a ban window was acted on.
     lake.abuse.replace(_abuse_frame(spark, bans), slots, now=now)
     compacted = compact(spark, lake, start, now=now)
-    lake.folder.write(STATE, msgspec.json.encode(State(max(end, state.audited_until if state else 0))))
+    if state is None or state.audited_until // HOUR_SECONDS < end // HOUR_SECONDS:
+        lake.sweep(end - 2 * DAY_SECONDS, end, now=now)
+    write_state(lake.folder, State(max(end, state.audited_until if state else 0)))
     return Audited(
         start=start,
         end=end,
@@ -163,8 +156,9 @@ def audit(
         rows=rows,
         malformed=malformed,
         abusers=sorted({ban.source for ban in bans}),
-        banned=sorted({ban.source for ban in acting}),
-        events=len(events),
+        banned=sorted({ban.source for ban in verdict.acting}),
+        lifted=sorted({ban.source for ban in verdict.lifting}),
+        events=told,
         compacted=compacted,
         behind=behind,
     )
@@ -215,10 +209,32 @@ def find_abuse(spark: SparkSession, lake: Lake, limits: Thresholds, slots: Itera
     return _bans(found)
 
 
-def recorded(spark: SparkSession, lake: Lake, slots: Iterable[int]) -> list[AbuseBan]:
-    """The abuse in these ban windows as the last run that acted on them found it."""
+def recorded(spark: SparkSession, lake: Lake, limits: Thresholds, slots: Iterable[int]) -> list[AbuseBan]:
+    """The abuse that earlier runs acted on, in these ban windows and the ones whose bans reach into them."""
     wanted = sorted(slots)
-    return _bans(lake.abuse.read(spark, wanted[0], wanted[-1] + 1).where(F.col("window").isin(wanted)))
+    if not wanted:
+        return []
+    return _bans(lake.abuse.read(spark, wanted[0] - limits.ban_window_seconds, wanted[-1] + 1))
+
+
+def carry_out(verdict: Verdict, sink: BanSink, *, now: float, tell: Tell) -> int:
+    """Lift, ban and tell; returns how many were told. Lifting first, since a later ban would hide an earlier one.
+
+    A ban placed by a run that was then killed is not in the lake, so late data does not lift it: it ends by itself.
+    """
+    if verdict.lifting:
+        tell(f"lifting the ban of {_sources(verdict.lifting)}")
+        sink.lift(verdict.lifting, now=now)
+    bans = [*verdict.acting, *verdict.restoring]
+    if not bans:
+        return 0
+    tell(f"banning {_sources(bans)}")
+    owners = sink.owners({target for ban in verdict.acting for target in ban.targets})
+    return sink.apply(bans, events_of(verdict.acting, owners, now=now), now=now)
+
+
+def _sources(bans: Iterable[AbuseBan]) -> str:
+    return ", ".join(sorted({ban.source for ban in bans}))
 
 
 def _bans(found: DataFrame) -> list[AbuseBan]:
@@ -240,17 +256,6 @@ def compact(spark: SparkSession, lake: Lake, before: int, *, now: float, hours: 
     end = before // HOUR_SECONDS * HOUR_SECONDS
     tables = (lake.minutes, lake.feed, lake.abuse)
     return sum(len(table.compact(spark, end - hours * HOUR_SECONDS, end, now=now)) for table in tables)
-
-
-def every(
-    seconds: float, *, clock: Callable[[], float] = time.time, sleep: Callable[[float], None] = time.sleep
-) -> Iterator[float]:
-    """The times at which to run: at once, then at multiples of the period; runs that took longer are not made up."""
-    while True:
-        now = clock()
-        yield now
-        due = (now // seconds + 1) * seconds
-        sleep(max(0.0, due - clock()))
 
 
 def _abuse_frame(spark: SparkSession, bans: Iterable[AbuseBan]) -> DataFrame:

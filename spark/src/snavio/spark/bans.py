@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -26,15 +26,30 @@ class AbuseBan(msgspec.Struct, frozen=True, order=True):
     """Minutes with any violation."""
 
 
+class Verdict(msgspec.Struct, frozen=True):
+    """What the abuse found in some ban windows comes to."""
+
+    acting: list[AbuseBan]
+    """Bans for it that are not over."""
+    lifting: list[AbuseBan]
+    """Bans placed earlier for what, now that more is known, was no abuse."""
+    restoring: list[AbuseBan]
+    """Earlier bans of the sources of `lifting`, which hold on: only one ban of a source stands, and it was the later."""
+
+
 class BanSink(Protocol):
-    """Where bans and their events go. Applying the same again changes nothing."""
+    """Where bans and their events go. Doing the same again changes nothing."""
 
     def owners(self, targets: Iterable[str]) -> Mapping[str, str]:
         """The tenant of each target that is registered."""
         ...
 
-    def apply(self, bans: Sequence[AbuseBan], events: Sequence[AbuseDetected], *, now: float) -> None:
-        """Make the bans and the events durable."""
+    def apply(self, bans: Sequence[AbuseBan], events: Sequence[AbuseDetected], *, now: float) -> int:
+        """Make the bans and the events durable; returns how many of the events had not been told before."""
+        ...
+
+    def lift(self, bans: Sequence[AbuseBan], *, now: float) -> None:
+        """End these bans, where they still stand as they were placed."""
         ...
 
 
@@ -43,15 +58,30 @@ def in_force(bans: Iterable[AbuseBan], now: float) -> list[AbuseBan]:
     return sorted(ban for ban in bans if now < ban.until)
 
 
-def events_of(
-    bans: Iterable[AbuseBan], told: Iterable[AbuseBan], owners: Mapping[str, str], *, now: float
-) -> list[AbuseDetected]:
+def judge(
+    found: Iterable[AbuseBan], recorded: Iterable[AbuseBan], windows: Collection[int], now: float
+) -> Verdict:
+    """The verdict on `found`, all the abuse in these ban windows.
+
+    `recorded` is what earlier runs acted on, in these windows and in the ones before, which bans outlast.
+    """
+    found, recorded = list(found), in_force(recorded, now)
+    flagged = {(ban.source, ban.window) for ban in found}
+    lifting = [ban for ban in recorded if ban.window in windows and (ban.source, ban.window) not in flagged]
+    sources = {ban.source for ban in lifting}
+    return Verdict(
+        acting=in_force(found, now),
+        lifting=lifting,
+        restoring=[ban for ban in recorded if ban.window not in windows and ban.source in sources],
+    )
+
+
+def events_of(bans: Iterable[AbuseBan], owners: Mapping[str, str], *, now: float) -> list[AbuseDetected]:
     """One event a ban and tenant: the offender, and the owner of each affected target.
 
-    `told` are the bans as an earlier run reported them: a tenant that has heard of a ban window hears no more of it. The
-    id follows from source, ban window and tenant, so a run that is done again reports the same events.
+    The id follows from source, ban window and tenant: however often a ban window is looked at, a tenant hears of it by
+    the same id, and by that the sink tells whom it has told.
     """
-    heard = {(ban.source, ban.window): _concerned(ban, owners) for ban in told}
     return [
         AbuseDetected(
             event_id=derived_id("abuse", ban.source, str(ban.window), tenant),
@@ -63,7 +93,7 @@ def events_of(
             ban_applied_until=format_time(ban.until),
         )
         for ban in bans
-        for tenant in sorted(_concerned(ban, owners) - heard.get((ban.source, ban.window), set()))
+        for tenant in sorted(_concerned(ban, owners))
     ]
 
 

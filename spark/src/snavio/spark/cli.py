@@ -2,39 +2,70 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
 from snavio.aws.boto.session import open_aws
-from snavio.spark.audit import Audited, Lateness, StoreFeed, every
+from snavio.aws.errors import SnavioError
+from snavio.spark.audit import Audited, Lateness, StoreFeed
 from snavio.spark.audit import audit as run_audit
 from snavio.spark.dominance import Thresholds
+from snavio.spark.failures import JobFailedError, is_around, sentence
 from snavio.spark.folders import open_folder
 from snavio.spark.lake import Lake
+from snavio.spark.loop import every, run_at
+from snavio.spark.progress import silent
 from snavio.spark.report import report as run_report
 from snavio.spark.reports import Prices
 from snavio.spark.session import open_session
 from snavio.spark.sink import RegistrySink
-from snavio.spark.store import Store
+from snavio.spark.store import Store, query_shard
 from snavio.spark.table import DAY_SECONDS
 from snavio.wire.names import Names
+from snavio.wire.stats import window_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Sequence
+    from collections.abc import AsyncGenerator, Generator, Sequence
+
+    from pyspark.sql import SparkSession
 
     from snavio.aws.ports import Tables
 
+
+class Number(click.FloatRange):
+    """A number within bounds, and really a number."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number."""
+        number = float(super().convert(value, param, ctx))
+        if math.isnan(number):
+            self.fail(f"{value!r} is not a number.", param, ctx)
+        return number
+
+
+_SHARE = Number(0, 1)
+_COUNT = click.IntRange(1)
 _LAKE = click.option(
-    "--lake", required=True, envvar="SNAVIO_SPARK_LAKE", help="Folder or s3:// URI of the lake."
+    "--lake",
+    required=True,
+    envvar="SNAVIO_SPARK_LAKE",
+    help="Folder of the lake; on EMR Serverless, its s3:// URI.",
 )
 _MASTER = click.option(
     "--master", envvar="SNAVIO_SPARK_MASTER", help="Spark master; local[*] unless spark-submit chose one."
+)
+_DEBUG = click.option(
+    "--debug",
+    is_flag=True,
+    envvar="SNAVIO_SPARK_DEBUG",
+    help="Show where an error came from, and what Spark logs, instead of a sentence.",
 )
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON line a run instead of text.")
 
@@ -53,26 +84,45 @@ def spark() -> None:
 @spark.command()
 @_LAKE
 @_MASTER
+@_DEBUG
 @_JSON
 @click.option(
     "--prefix", default="snavio", envvar="SNAVIO_PREFIX", show_default=True, help="Prefix of the tables."
 )
 @click.option(
-    "--every", "period", type=float, help="Go on, running every so many seconds. Without it, run once."
+    "--every",
+    "period",
+    type=Number(0, DAY_SECONDS, min_open=True),
+    help="Go on, running every so many seconds. Without it, run once.",
 )
 @click.option(
-    "--late-windows", default=10, show_default=True, help="Minutes before the watermark looked at again."
+    "--late-windows",
+    type=_COUNT,
+    default=10,
+    show_default=True,
+    help="Minutes before the watermark looked at again.",
 )
 @click.option(
-    "--target-share", default=0.80, show_default=True, help="X: too large a share of one contended target."
+    "--target-share",
+    type=_SHARE,
+    default=0.80,
+    show_default=True,
+    help="X: too large a share of one contended target.",
 )
 @click.option(
-    "--spread-share", default=0.60, show_default=True, help="Y: too large a share of each of several."
+    "--spread-share",
+    type=_SHARE,
+    default=0.60,
+    show_default=True,
+    help="Y: too large a share of each of several.",
 )
-@click.option("--spread-targets", default=3, show_default=True, help="How many targets are several.")
+@click.option(
+    "--spread-targets", type=_COUNT, default=3, show_default=True, help="How many targets are several."
+)
 def audit(
     lake: str,
     master: str | None,
+    debug: bool,  # noqa: FBT001
     as_json: bool,  # noqa: FBT001
     prefix: str,
     period: float | None,
@@ -87,36 +137,55 @@ def audit(
 
     \b
     Examples:
-      snavio spark audit --lake lake                            once
-      snavio spark audit --lake s3://acme-lake/lake --every 60  every minute, on one warm session
-      snavio spark audit --lake lake --json                     one line of JSON a run
+      snavio spark audit --lake lake               once
+      snavio spark audit --lake lake --every 60    every minute, on one warm session
+      snavio spark audit --lake lake --json        one line of JSON a run
     """
+    check_lake(lake, master)
     names = Names(prefix=prefix)
     limits = Thresholds(target_share=target_share, spread_share=spread_share, spread_targets=spread_targets)
-    session = open_session("snavio-audit", master=_master(master))
-    feed, tables, sink = StoreFeed(session, Store(names.stats)), Lake(open_folder(lake)), registry_sink(names)
-    tell = _silent if as_json else _progress
-    for now in every(period) if period else [time.time()]:
-        done = run_audit(
-            session,
-            feed,
-            tables,
-            sink,
-            now=now,
-            limits=limits,
-            lateness=Lateness(windows=late_windows),
-            tell=tell,
-        )
-        click.echo(msgspec.json.encode(done) if as_json else _said(done))
-    session.stop()
+    store = Store(names.stats)
+    tell = silent if as_json else _progress
+
+    def failed(error: Exception) -> None:
+        click.echo(f"This run failed and will be made up for: {sentence(error)}", err=True)
+
+    with _plainly(debug=debug):
+        # What would fail a thousand tasks, each with its own traceback, fails here first.
+        next(query_shard(store, window_of(time.time()), 0, ["sk"]))
+        with _session("snavio-audit", master, debug=debug) as session:
+            feed, tables, sink = StoreFeed(session, store), Lake(open_folder(lake)), registry_sink(names)
+
+            def run(now: float) -> None:
+                done = run_audit(
+                    session,
+                    feed,
+                    tables,
+                    sink,
+                    now=now,
+                    limits=limits,
+                    lateness=Lateness(windows=late_windows),
+                    tell=tell,
+                )
+                click.echo(msgspec.json.encode(done) if as_json else _said(done))
+
+            if period is None:
+                run(time.time())
+            else:
+                run_at(every(period), run, failed=failed)
 
 
 @spark.command()
 @_LAKE
 @_MASTER
+@_DEBUG
 @_JSON
 @click.option(
-    "--days", default=2, show_default=True, help="How many days back to bring up to date, today included."
+    "--days",
+    type=_COUNT,
+    default=2,
+    show_default=True,
+    help="How many days back to bring up to date, today included.",
 )
 @click.option("--until", type=click.DateTime(["%Y-%m-%d"]), help="The last day, UTC; today unless given.")
 @click.option(
@@ -125,6 +194,7 @@ def audit(
 def report(
     lake: str,
     master: str | None,
+    debug: bool,  # noqa: FBT001
     as_json: bool,  # noqa: FBT001
     days: int,
     until: datetime | None,
@@ -138,33 +208,76 @@ def report(
     Examples:
       snavio spark report --lake lake                                today and yesterday
       snavio spark report --lake lake --until 2026-11-17 --days 7    a week
-      snavio spark report --lake lake --price fast=4.20 --price fixed_a_day=25
+      snavio spark report --lake lake --price fast=4.70 --price fixed_a_day=25
     """
+    check_lake(lake, master)
+    priced = _prices(prices)
     now = time.time()
     last = until.replace(tzinfo=UTC).timestamp() if until else now
     end = (int(last) // DAY_SECONDS + 1) * DAY_SECONDS
-    session = open_session("snavio-report", master=_master(master))
-    done = run_report(
-        session,
-        Lake(open_folder(lake)),
-        end - days * DAY_SECONDS,
-        end,
-        now=now,
-        prices=_prices(prices),
-        tell=_silent if as_json else _progress,
-    )
+    with _plainly(debug=debug), _session("snavio-report", master, debug=debug) as session:
+        done = run_report(
+            session,
+            Lake(open_folder(lake)),
+            end - days * DAY_SECONDS,
+            end,
+            now=now,
+            prices=priced,
+            tell=silent if as_json else _progress,
+        )
     pages = [f"{lake.rstrip('/')}/{path}" for path in done.pages]
     click.echo(
         msgspec.json.encode(msgspec.structs.replace(done, pages=pages))
         if as_json
         else "\n".join([f"{done.hours} hours and {len(done.days)} days brought up to date.", *pages])
     )
-    session.stop()
 
 
-def main(argv: Sequence[str]) -> None:
-    """What `spark-submit` runs: `audit …` or `report …`."""
-    spark.main(args=list(argv), prog_name="snavio spark", standalone_mode=False)
+def check_lake(lake: str, master: str | None) -> None:
+    """Refuse a lake on S3 where Spark cannot write to it, which it would only find out at its first commit."""
+    # PySpark by itself has no file system for S3; the Spark whose `spark-submit` started this may.
+    alone = master.startswith("local") if master else "PYSPARK_GATEWAY_PORT" not in os.environ
+    if alone and lake.startswith(("s3:", "s3a:")):
+        raise click.BadParameter(
+            "s3:// lakes are for EMR Serverless, where Spark can write to S3; on this machine, name a folder.",
+            param_hint="--lake",
+        )
+
+
+def main(argv: Sequence[str]) -> int:
+    """What `spark-submit` runs: `audit …` or `report …`. 0 for done, 1 with a sentence for what went wrong."""
+    try:
+        spark.main(args=list(argv), prog_name="snavio spark", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except SnavioError as error:
+        click.echo(f"Error: {error}", err=True)
+        return 1
+    return 0
+
+
+@contextmanager
+def _plainly(*, debug: bool) -> Generator[None]:
+    """Tell what goes wrong around a job in a sentence, unless asked where it came from."""
+    try:
+        yield
+    except Exception as error:
+        if debug or isinstance(error, click.ClickException) or not is_around(error):
+            raise
+        raise JobFailedError(sentence(error)) from error
+
+
+@contextmanager
+def _session(name: str, master: str | None, *, debug: bool) -> Generator[SparkSession]:
+    chosen = master or (None if "PYSPARK_GATEWAY_PORT" in os.environ else "local[*]")
+    # The log of a failed task says nothing that the error does not, a hundred lines later.
+    quiet = {} if debug or chosen is None else {"spark.log.level": "OFF"}
+    session = open_session(name, master=chosen, more=quiet)
+    try:
+        yield session
+    finally:
+        session.stop()
 
 
 def registry_sink(
@@ -180,29 +293,21 @@ def registry_sink(
     return RegistrySink(tables, names)
 
 
-def _master(given: str | None) -> str | None:
-    """The master to ask for: none where `spark-submit` has chosen one already."""
-    return given or (None if "PYSPARK_GATEWAY_PORT" in os.environ else "local[*]")
-
-
 def _prices(given: Sequence[str]) -> Prices:
     try:
         named = {name: float(usd) for name, _, usd in (price.partition("=") for price in given)}
         return msgspec.convert(named, Prices)
     except (ValueError, msgspec.ValidationError) as error:
-        raise click.BadParameter(f"A price is NAME=USD: {error}.") from error
+        raise click.BadParameter(f"A price is NAME=USD: {error}.", param_hint="--price") from error
 
 
 def _said(done: Audited) -> str:
     minutes = f"{done.changed} of {(done.end - done.start) // 60} minutes changed"
     aside = f", {done.malformed} malformed items set aside" if done.malformed else ""
     banned = f"; banned {', '.join(done.banned)}" if done.banned else ""
-    return f"{minutes}: {done.rows} rows of {done.items} items{aside}{banned}."
+    lifted = f"; lifted the ban of {', '.join(done.lifted)}" if done.lifted else ""
+    return f"{minutes}: {done.rows} rows of {done.items} items{aside}{banned}{lifted}."
 
 
 def _progress(text: str) -> None:
     click.echo(f"… {text}", err=True)
-
-
-def _silent(_: str) -> None:
-    """Say nothing: somebody's program reads the output."""

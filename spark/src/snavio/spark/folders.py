@@ -1,16 +1,21 @@
 """Small files beside the data: manifests and state, in a folder or under a prefix of a bucket.
 
 Spark writes and reads the Parquet itself; what must change in one step goes through here. A write replaces the whole
-file or does nothing, on both kinds.
+file or does nothing, on both kinds. What several processes may change at once is changed by `update`, which nobody's
+change gets lost in.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
-import shutil
+import random
+import time
 import uuid
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import Any, Protocol, cast
 from urllib.parse import urlsplit
 
 import msgspec
@@ -18,18 +23,27 @@ from botocore.exceptions import ClientError
 
 from snavio.spark.clients import client_of
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+_MOST_TRIES = 100
+"""Every try but one's own last is somebody's success: so many in a row mean something else is wrong."""
+_LOST = frozenset({"PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey"})
+"""There is another version, or another write at this very moment, or no file any more."""
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """A file below a folder."""
+    """A file of a folder."""
 
     path: str
     """Relative to the folder, with forward slashes."""
-    size: int
     modified: float
     """Seconds since the epoch."""
+
+
+class Version(msgspec.Struct, frozen=True):
+    """A file as somebody read it, for `Folder.replace` to compare with."""
+
+    body: bytes | None
+    """None where there was no file."""
+    tag: str = ""
 
 
 class Folder(Protocol):
@@ -44,21 +58,46 @@ class Folder(Protocol):
         """The file, or None."""
         ...
 
+    def version(self, path: str) -> Version:
+        """The file, and what tells this version of it from others."""
+        ...
+
     def write(self, path: str, body: bytes) -> None:
-        """Replace the file in one step."""
+        """Replace the file in one step, whatever it was: for what only one process writes, or any may."""
         ...
 
-    def entries(self, below: str) -> Iterator[Entry]:
-        """Every file below a path, at any depth."""
+    def replace(self, path: str, body: bytes, seen: Version) -> bool:
+        """Replace the file in one step if it still is what was seen. False if it is not, and nothing was done.
+
+        On S3 False may also follow a replacement whose answer was lost: look before doing it again.
+        """
         ...
 
-    def remove(self, below: str) -> None:
-        """Remove a path and all below it; removing nothing is no error."""
+    def entries(self, start: str) -> Iterator[Entry]:
+        """Every file, at any depth, whose path starts with this text."""
         ...
+
+    def remove(self, path: str) -> None:
+        """Remove a file; removing nothing is no error."""
+        ...
+
+
+def update(folder: Folder, path: str, change: Callable[[bytes | None], bytes]) -> None:
+    """Make the file what `change` makes of it, undoing nobody else's change.
+
+    `change` is called again, with what the file has become, whenever somebody else was quicker; it may then meet its own
+    work, and must leave that as it is.
+    """
+    for tried in range(_MOST_TRIES):
+        seen = folder.version(path)
+        if folder.replace(path, change(seen.body), seen):
+            return
+        time.sleep(random.uniform(0, min(0.001 * 2**tried, 0.2)))
+    raise TimeoutError(f"{folder.uri}/{path} was replaced by others {_MOST_TRIES} times in a row.")
 
 
 class LocalFolder:
-    """A folder of this machine."""
+    """A folder of this machine. Processes that share it keep out of each other's way by a lock on the folder of a file."""
 
     def __init__(self, root: Path) -> None:
         self._root = root.absolute()
@@ -75,31 +114,63 @@ class LocalFolder:
         except FileNotFoundError:
             return None
 
+    def version(self, path: str) -> Version:
+        """The file; its content is what tells it from others."""
+        return Version(self.read(path))
+
     def write(self, path: str, body: bytes) -> None:
-        """Replace the file in one step."""
+        """Replace the file in one step, whatever it was."""
+        with self._locked(path):
+            self._put(path, body)
+
+    def replace(self, path: str, body: bytes, seen: Version) -> bool:
+        """Replace the file in one step if it still is what was seen."""
+        with self._locked(path):
+            unchanged = self.read(path) == seen.body
+            if unchanged:
+                self._put(path, body)
+            return unchanged
+
+    def entries(self, start: str) -> Iterator[Entry]:
+        """Every file, at any depth, whose path starts with this text."""
+        above, _, name = start.rpartition("/")
+        tops = [top for top in sorted((self._root / above).glob("*")) if top.name.startswith(name)]
+        found = [top for top in tops if top.is_file()]
+        for top in tops:
+            for place, folders, files in os.walk(top, onerror=_raise_unless_gone):
+                folders.sort()
+                found += [Path(place, file) for file in sorted(files)]
+        for path in found:
+            with suppress(FileNotFoundError):
+                yield Entry(path.relative_to(self._root).as_posix(), path.stat().st_mtime)
+
+    def remove(self, path: str) -> None:
+        """Remove a file, and the folder it leaves empty."""
         target = self._root / path
-        target.parent.mkdir(parents=True, exist_ok=True)
+        target.unlink(missing_ok=True)
+        with suppress(OSError):
+            target.parent.rmdir()
+
+    @contextmanager
+    def _locked(self, path: str) -> Generator[None]:
+        above = (self._root / path).parent
+        above.mkdir(parents=True, exist_ok=True)
+        # Locks the folder itself: a lock file could never be removed again. Closing, or dying, unlocks.
+        folder = os.open(above, os.O_RDONLY)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(folder)
+
+    def _put(self, path: str, body: bytes) -> None:
+        target = self._root / path
         aside = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
         with aside.open("wb") as file:
             file.write(body)
             file.flush()
             os.fsync(file.fileno())
         aside.replace(target)
-
-    def entries(self, below: str) -> Iterator[Entry]:
-        """Every file below a path, at any depth."""
-        for path in sorted((self._root / below).rglob("*")):
-            if path.is_file():
-                status = path.stat()
-                yield Entry(path.relative_to(self._root).as_posix(), status.st_size, status.st_mtime)
-
-    def remove(self, below: str) -> None:
-        """Remove a path and all below it; removing nothing is no error."""
-        path = self._root / below
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
 
 
 class BucketFolder:
@@ -118,32 +189,43 @@ class BucketFolder:
 
     def read(self, path: str) -> bytes | None:
         """The file, or None."""
+        return self.version(path).body
+
+    def version(self, path: str) -> Version:
+        """The file and its ETag."""
         try:
             answer = self._client.get_object(Bucket=self._bucket, Key=self._prefix + path)
         except ClientError as error:
-            if cast("Any", error).response["Error"]["Code"] in ("NoSuchKey", "404"):
-                return None
+            if _code(error) == "NoSuchKey":
+                return Version(None)
             raise
-        return answer["Body"].read()
+        return Version(answer["Body"].read(), answer["ETag"])
 
     def write(self, path: str, body: bytes) -> None:
-        """Replace the file in one step."""
+        """Replace the file in one step, whatever it was."""
         self._client.put_object(Bucket=self._bucket, Key=self._prefix + path, Body=body)
 
-    def entries(self, below: str) -> Iterator[Entry]:
-        """Every file below a path, at any depth."""
-        pages = self._client.get_paginator("list_objects_v2")
-        for page in pages.paginate(Bucket=self._bucket, Prefix=f"{self._prefix}{below.rstrip('/')}/"):
-            for found in page.get("Contents", []):
-                yield Entry(
-                    found["Key"][len(self._prefix) :], found["Size"], found["LastModified"].timestamp()
-                )
+    def replace(self, path: str, body: bytes, seen: Version) -> bool:
+        """Replace the file in one step if it still is what was seen."""
+        unchanged = {"IfNoneMatch": "*"} if seen.body is None else {"IfMatch": seen.tag}
+        try:
+            self._client.put_object(Bucket=self._bucket, Key=self._prefix + path, Body=body, **unchanged)
+        except ClientError as error:
+            if _code(error) in _LOST:
+                return False
+            raise
+        return True
 
-    def remove(self, below: str) -> None:
-        """Remove a path and all below it; removing nothing is no error."""
-        for entry in list(self.entries(below)):
-            self._client.delete_object(Bucket=self._bucket, Key=self._prefix + entry.path)
-        self._client.delete_object(Bucket=self._bucket, Key=self._prefix + below)
+    def entries(self, start: str) -> Iterator[Entry]:
+        """Every file, at any depth, whose path starts with this text."""
+        pages = self._client.get_paginator("list_objects_v2")
+        for page in pages.paginate(Bucket=self._bucket, Prefix=self._prefix + start):
+            for found in page.get("Contents", []):
+                yield Entry(found["Key"][len(self._prefix) :], found["LastModified"].timestamp())
+
+    def remove(self, path: str) -> None:
+        """Remove a file; removing nothing is no error."""
+        self._client.delete_object(Bucket=self._bucket, Key=self._prefix + path)
 
 
 def open_folder(uri: str) -> Folder:
@@ -156,3 +238,13 @@ def open_folder(uri: str) -> Folder:
             return BucketFolder(parts.scheme, parts.netloc, parts.path, client_of("s3"))
         case other:
             raise ValueError(f"The lake is a folder or an s3:// URI, not {other}://.")
+
+
+def _raise_unless_gone(error: OSError) -> None:
+    """Others may sweep while files are listed."""
+    if not isinstance(error, FileNotFoundError | NotADirectoryError):
+        raise error
+
+
+def _code(error: ClientError) -> str:
+    return cast("Any", error).response["Error"]["Code"]

@@ -25,3 +25,8 @@ class Lake:
         self.usage = LakeTable(folder, "usage", USAGE)
         self.services = LakeTable(folder, "services", SERVICES)
         self.failures = LakeTable(folder, "failures", FAILURES)
+
+    def sweep(self, start: int, end: int, *, now: float) -> int:
+        """Remove what the days of [start, end) no longer need, of every table; returns how many files."""
+        tables = [table for table in vars(self).values() if isinstance(table, LakeTable)]
+        return sum(table.sweep(start, end, now=now) for table in tables)

@@ -74,7 +74,7 @@ class Abuse(msgspec.Struct, frozen=True):
 
 
 class Silence(msgspec.Struct, frozen=True):
-    """Windows a worker did not report."""
+    """What of a worker's windows is lost; see `reports.silences`."""
 
     worker: str
     service: str
@@ -249,19 +249,38 @@ def _feed(report: Report) -> str:
         )
     said = f"<p class=warn>{report.malformed} malformed items set aside.</p>" if report.malformed else ""
     rows = [
-        [escape(s.worker), s.service, _clock(s.window), str(s.windows), _meaning(s.kind)]
+        [escape(s.worker), escape(s.service), _moment(s.window, report.day), _lost(s), _MEANING[s.kind]]
         for s in report.silences
     ]
     table = (
-        _table(["worker", "service", "after", "windows lost, at most", "what happened"], rows, words=2)
+        _table(["worker", "service", "window", "lost", "what happened"], rows, words=2) + _CRASHES
         if rows
         else ""
     )
     return _section("The feed", said + table)
 
 
-def _meaning(kind: str) -> str:
-    return "fell silent without draining" if kind == "crash" else "a window never came"
+_MEANING = {
+    "crash": "fell silent after it without draining",
+    "gap": "those after it never came",
+    "partial": "parts of it never came",
+}
+_CRASHES = (
+    "<p class=note>A worker that fell silent lost the window it had open; up to ten closed ones more if the store took no"
+    " writes at the time.</p>"
+)
+
+
+def _lost(silence: Silence) -> str:
+    if silence.kind == "partial":
+        return "part of 1"
+    return f"{silence.windows}{' or more' if silence.kind == 'crash' else ''}"
+
+
+def _moment(at: int, day: str) -> str:
+    """The time of day, with its date where that is not the page's."""
+    date = datetime.fromtimestamp(at, UTC).date().isoformat()
+    return _clock(at) if date == day else f"{date} {_clock(at)}"
 
 
 def _section(title: str, body: str) -> str:

@@ -1,31 +1,36 @@
 """The reports job: hours and days from minutes, then each changed day's reports and its page.
 
 What to do follows from fingerprints: a period is computed again exactly when what it is made of has changed, so late
-data corrects every report it touches and a run with nothing new writes nothing.
+data corrects every report it touches and a run with nothing new writes nothing. A day's page is made again also when
+the verdict on it is another: who abused, which workers fell silent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from snavio.spark.page import Abuse, Failure, Hour, Report, Served, Silence, Use, page
+from snavio.spark.progress import Tell, silent
 from snavio.spark.reports import Prices, failures, overview, services, silences, usage
 from snavio.spark.rollup import coarsen
 from snavio.spark.table import DAY_SECONDS, HOUR_SECONDS, LakeTable, combined
+from snavio.spark.watermark import read_state
+from snavio.wire.stats import WINDOW_SECONDS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from snavio.spark.lake import Lake
 
-Tell: TypeAlias = Callable[[str], None]
 T = TypeVar("T", bound=msgspec.Struct)
 _TOP = 12
+_AROUND_SECONDS = HOUR_SECONDS
+"""How far beyond a day the feed is read, to tell who fell silent within it."""
 
 
 class Reported(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,7 +49,7 @@ def report(
     *,
     now: float,
     prices: Prices | None = None,
-    tell: Tell = lambda _: None,
+    tell: Tell = silent,
 ) -> Reported:
     """Bring the hours, days, reports and pages of [start, end) up to date; both must be midnights, UTC."""
     prices = prices or Prices()
@@ -57,18 +62,18 @@ def report(
     if days:
         rows = lake.hours.read(spark, min(days), max(days) + DAY_SECONDS)
         lake.days.replace(_only(coarsen(rows, DAY_SECONDS), days), days, now=now)
-    # The prices are part of what a report is made of.
-    priced = {
-        day: combined([(day, mark), (0, str(msgspec.structs.astuple(prices)))])
-        for day, mark in lake.days.fingerprints(start, end).items()
-    }
+    state = read_state(lake.folder)
+    until = min(int(now), state.audited_until) if state else int(now)
     known = lake.usage.fingerprints(start, end)
-    due = sorted(day for day, mark in priced.items() if known.get(day) != mark)
     pages: list[str] = []
-    for day in due:
-        tell(f"reporting {_date(day)}")
-        pages.append(_report_day(spark, lake, day, priced[day], prices, now=now))
+    for day, held in sorted(lake.days.fingerprints(start, end).items()):
+        lost = silent_workers(spark, lake, day, until)
+        mark = _mark(lake, day, held, lost, prices)
+        if known.get(day) != mark:
+            tell(f"reporting {_date(day)}")
+            pages.append(_report_day(spark, lake, day, mark, lost, prices, now=now))
     lake.hours.compact(spark, start, end, now=now, most_commits=6)
+    lake.sweep(start, end, now=now)
     return Reported(hours=len(hours), days=[_date(day) for day in days], pages=pages)
 
 
@@ -82,7 +87,42 @@ def outdated(fine: LakeTable, coarse: LakeTable, seconds: int, start: int, end: 
     return {period: mark for period, mark in marks.items() if known.get(period) != mark}
 
 
-def _report_day(spark: SparkSession, lake: Lake, day: int, mark: str, prices: Prices, *, now: float) -> str:
+def silent_workers(spark: SparkSession, lake: Lake, day: int, until: int) -> list[Silence]:
+    """What of a day the feed shows to be lost, given that it was read up to `until`.
+
+    Whether a worker fell silent at the end of a day shows on the next, and a gap may begin on the one before: the feed is
+    read beyond both ends, and what touches the day is told.
+    """
+    end = day + DAY_SECONDS
+    found = silences(lake.feed.read(spark, day - _AROUND_SECONDS, end + _AROUND_SECONDS), until)
+    over = F.when(F.col("kind") == "partial", 1).otherwise(F.col("windows") + 1) * WINDOW_SECONDS
+    touching = found.where((F.col("window") < end) & (F.col("window") + over > day))
+    return _structs(touching.orderBy("window", "worker", "kind").limit(_TOP * 4), Silence)
+
+
+def _mark(lake: Lake, day: int, held: str, lost: list[Silence], prices: Prices) -> str:
+    """What a day's reports and page are made of, in a word: its sums, the verdicts on it, and the prices."""
+    end = day + DAY_SECONDS
+    parts = (
+        held,
+        combined(lake.abuse.fingerprints(day, end).items()),
+        combined(lake.faults.fingerprints(day, end).items()),
+        str([msgspec.structs.astuple(silence) for silence in lost]),
+        str(msgspec.structs.astuple(prices)),
+    )
+    return combined(enumerate(parts))
+
+
+def _report_day(
+    spark: SparkSession,
+    lake: Lake,
+    day: int,
+    mark: str,
+    lost: list[Silence],
+    prices: Prices,
+    *,
+    now: float,
+) -> str:
     end = day + DAY_SECONDS
     hours = lake.hours.read(spark, day, end).cache()
     days = lake.days.read(spark, day, end).cache()
@@ -91,7 +131,7 @@ def _report_day(spark: SparkSession, lake: Lake, day: int, mark: str, prices: Pr
     lake.services.replace(services(hours), marks, now=now)
     staged = lake.usage.stage(usage(days, prices), marks)
     path = f"reports/{_date(day)}.html"
-    lake.folder.write(path, page(_gather(spark, lake, day, hours, days, prices, now=now)).encode())
+    lake.folder.write(path, page(_gather(spark, lake, day, hours, days, lost, prices, now=now)).encode())
     # Last, since the fingerprint of this table is what says that the day is reported.
     lake.usage.commit(staged, now=now)
     hours.unpersist()
@@ -105,12 +145,12 @@ def _gather(
     day: int,
     hours: DataFrame,
     days: DataFrame,
+    lost: list[Silence],
     prices: Prices,
     *,
     now: float,
 ) -> Report:
     end = day + DAY_SECONDS
-    feed = lake.feed.read(spark, day, end)
     busiest = services(days).withColumn("handled", F.col("fast") + F.col("slow") + F.col("rejected"))
     return Report(
         day=_date(day),
@@ -124,10 +164,8 @@ def _gather(
             Failure,
         ),
         abuse=_structs(lake.abuse.read(spark, day, end).orderBy("window", "source"), Abuse),
-        silences=_structs(
-            silences(feed, min(end, int(now))).orderBy("window", "worker").limit(_TOP * 4), Silence
-        ),
-        items=feed.count(),
+        silences=lost,
+        items=lake.feed.read(spark, day, end).count(),
         malformed=lake.faults.read(spark, day, end).count(),
     )
 

@@ -55,5 +55,6 @@ def fingerprints(items: DataFrame) -> DataFrame:
             "-", F.count("*"), F.hex(F.bit_xor(item)), F.hex(F.bit_xor(F.hash("worker", "part", "digest")))
         ).alias("fingerprint"),
         F.count("*").alias("items"),
-        F.coalesce(F.sum("row_count"), F.lit(0)).alias("rows"),
+        # A size to plan by: where it cannot be told, nothing is planned, and nothing fails.
+        F.coalesce(F.try_sum("row_count"), F.lit(0)).alias("rows"),
     )

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from snavio.spark.arrow import Batch, batch_of_columns, batch_of_rows, kinds_of, merged, numbers, words_at
+from snavio.spark.items import HEAD, Attributes, counts_of, readable
 from snavio.spark.schemas import COUNTS, ITEMS
-from snavio.spark.store import Attributes, Store, query_shard
-from snavio.wire.stats import SHARDS, WINDOW_SECONDS, MalformedStats, decode_columns
+from snavio.spark.store import Store, query_shard
+from snavio.wire.stats import SHARDS, WINDOW_SECONDS, MalformedStats
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -98,12 +99,12 @@ class _ItemReader(_Reader):
         known: Attributes = {"window": window, "shard": shard}
         attributes = [name for name in self.kinds if name not in known] or ["sk"]
         for page in query_shard(self.store, window, shard, attributes):
-            yield batch_of_rows(self.kinds, [item | known for item in page])
+            yield batch_of_rows(self.kinds, [readable(item) | known for item in page])
 
 
 class _CountReader(_Reader):
     def read_shard(self, window: int, shard: int) -> Iterator[Batch]:
-        attributes = ["sk", "service", "row_count", "rows"]
+        attributes = ["sk", *HEAD, "rows"]
         for page in query_shard(self.store, window, shard, attributes):
             yield from merged([self._item(window, item) for item in page])
 
@@ -120,20 +121,13 @@ class _CountReader(_Reader):
             return batch_of_columns(self.kinds, 1, {"window": window, **set_aside})
 
     def _counts(self, window: int, item: Attributes) -> Batch:
-        service, rows = item.get("service"), item.get("rows")
-        if service not in ("fast", "slow"):
-            raise MalformedStats(f"The service is neither fast nor slow but {service!r}.")
-        if not isinstance(rows, bytes):
-            raise MalformedStats("The item has no rows.")
-        c = decode_columns(rows)
-        if item.get("row_count") != len(c.count):
-            raise MalformedStats(f"The item says {item.get('row_count')} rows and holds {len(c.count)}.")
+        service, c = counts_of(item)
         values: dict[str, Any] = {"window": window, "service": service}
         indices = {"source": c.source, "target": c.target, "command": c.command, "outcome": c.outcome}
         values |= {name: words_at(c.words, at) for name, at in indices.items() if name in self.kinds}
-        plain = {"bucket": c.bucket, "count": c.count}
+        figures = {"bucket": c.bucket, "count": c.count}
         values |= {
-            name: numbers(held, self.kinds[name]) for name, held in plain.items() if name in self.kinds
+            name: numbers(held, self.kinds[name]) for name, held in figures.items() if name in self.kinds
         }
         return batch_of_columns(self.kinds, len(c.count), values)
 

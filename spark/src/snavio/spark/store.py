@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 import msgspec
 
 from snavio.spark.clients import client_of
+from snavio.spark.items import Attribute, Attributes, plain
 from snavio.wire.stats import StatsItem, partition_key
-
-Attribute: TypeAlias = str | int | float | bool | bytes | None
-Attributes: TypeAlias = dict[str, Attribute]
 
 
 class Store(msgspec.Struct, frozen=True):
@@ -46,18 +44,6 @@ def query_shard(
         if not page.get("LastEvaluatedKey"):
             return
         request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
-
-
-def plain(value: Mapping[str, Any]) -> Attribute:
-    """A typed attribute as Python has it; a kind the feed never uses becomes None."""
-    ((kind, held),) = value.items()
-    match kind:
-        case "N":
-            return int(held) if held.lstrip("-").isdigit() else float(held)
-        case "S" | "B" | "BOOL":
-            return held
-        case _:
-            return None
 
 
 def write_items(store: Store, items: Iterable[StatsItem]) -> None:

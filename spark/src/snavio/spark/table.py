@@ -5,8 +5,10 @@ Tables of hours and days have no `hour=`.
 A commit replaces whole periods (minutes, hours or days). Its files go to folders of their own; then the day's manifest
 is replaced in one step. Until then nobody sees them, so a job killed anywhere leaves the table as it was, and what it
 left behind is swept later. A period's fingerprint says what it was computed from: while that stays the same there is
-nothing to do. Should two jobs write at once, one may undo the other's commit; the next run finds it missing and makes
-up for it.
+nothing to do.
+
+Several jobs may write at once. A manifest is replaced only by one made from it, so none undoes the commit of another;
+where two say different things of one period, the later one counts, and a compaction never is the later one.
 """
 
 from __future__ import annotations
@@ -20,43 +22,23 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
+from snavio.spark.folders import update
+from snavio.spark.manifest import Commit, Manifest, decode
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from snavio.spark.folders import Entry, Folder
+    from snavio.spark.folders import Folder
 
 DAY_SECONDS = 86_400
 HOUR_SECONDS = 3_600
-GRACE_SECONDS = 3_600
-"""How long files nobody refers to any more are kept, for readers that have begun."""
-
-
-class Commit(msgspec.Struct, frozen=True):
-    """One run's files of one day, and the periods they hold with their fingerprints."""
-
-    run: str
-    files: list[str]
-    periods: dict[int, str]
-
-
-class Manifest(msgspec.Struct, frozen=True):
-    """The commits of a day, oldest first; a period is what the last commit that has it says."""
-
-    commits: list[Commit] = []
-    format: int = 1
-
-    def live(self) -> dict[int, Commit]:
-        """Each period's commit in force."""
-        return {period: commit for commit in self.commits for period in commit.periods}
-
-    def with_commit(self, commit: Commit) -> Manifest:
-        """The manifest after a commit, without those it leaves nothing of."""
-        after = Manifest([*self.commits, commit])
-        in_force = {id(held) for held in after.live().values()}
-        return Manifest([kept for kept in after.commits if id(kept) in in_force])
+GRACE_SECONDS = HOUR_SECONDS
+"""How long files are kept that no longer count, for readers that have begun; from the start of the run that replaced them."""
+LEFTOVER_SECONDS = DAY_SECONDS
+"""How old files get that never counted, before they are taken for a killed run's: no run may last as long."""
 
 
 class Staged(msgspec.Struct, frozen=True):
@@ -64,6 +46,17 @@ class Staged(msgspec.Struct, frozen=True):
 
     run: str
     periods: dict[int, str]
+    over: Manifest | None = None
+    """For rows of the table itself, written again: the manifest they were read by."""
+
+
+class Selection(msgspec.Struct, frozen=True):
+    """Where the rows of some periods are."""
+
+    files: list[str]
+    """Relative to the lake."""
+    stale: dict[str, list[int]]
+    """Periods that no longer count, of runs whose files hold others that do."""
 
 
 class LakeTable:
@@ -85,40 +78,13 @@ class LakeTable:
             if start <= period < end
         }
 
+    def select(self, start: int, end: int) -> Selection:
+        """Where the rows of the periods in [start, end) are. The files stay for an hour, whatever is committed meanwhile."""
+        return self._select([self._manifest(day) for day in _days(start, end)], start, end)
+
     def read(self, spark: SparkSession, start: int, end: int) -> DataFrame:
         """The rows of the periods in [start, end)."""
-        files: list[str] = []
-        dead: dict[str, list[int]] = {}
-        for day in _days(start, end):
-            manifest = self._manifest(day)
-            live = manifest.live()
-            for commit in manifest.commits:
-                wanted = [
-                    period for period in commit.periods if start <= period < end and live[period] is commit
-                ]
-                if wanted and commit.files:
-                    folders = tuple({self._bin_path(period) for period in wanted})
-                    files += [path for path in commit.files if path.startswith(folders)]
-                    stale = [period for period in commit.periods if live[period] is not commit]
-                    if stale:
-                        dead[commit.run] = stale
-        if not files:
-            return frame_of(spark, [], self.schema)
-        root = f"{self._folder.uri}/{self.name}"
-        frame = (
-            spark.read.schema(self.schema)
-            .option("basePath", root)
-            .parquet(*(f"{self._folder.uri}/{path}" for path in files))
-        )
-        kept = frame.where((F.col("window") >= start) & (F.col("window") < end))
-        if dead:
-            # A corrected period stays in the file it was first written with, where it no longer counts.
-            path = F.col("_metadata.file_path")
-            stale = (
-                path.contains(f"/run={run}/") & F.col("window").isin(periods) for run, periods in dead.items()
-            )
-            kept = kept.where(~reduce(lambda one, other: one | other, stale))
-        return kept.select(*self.schema.fieldNames())
+        return self._frame(spark, self.select(start, end), start, end)
 
     def stage(self, frame: DataFrame, fingerprints: Mapping[int, str]) -> Staged:
         """Write the rows of these periods where nobody sees them yet; `commit` puts them in force."""
@@ -137,16 +103,15 @@ class LakeTable:
     def commit(self, staged: Staged, *, now: float) -> None:
         """Make the staged periods what their rows say, and no others; a period without rows becomes empty."""
         for day in sorted({_day(period) for period in staged.periods}):
-            entries = list(self._folder.entries(f"{self.name}/date={day}"))
+            periods = {period: held for period, held in staged.periods.items() if _day(period) == day}
             files = [
                 entry.path
-                for entry in entries
-                if f"/run={staged.run}/" in entry.path and _is_data(entry.path)
+                for place in sorted({self._bin_path(period) for period in periods})
+                for entry in self._folder.entries(f"{place}run={staged.run}/")
+                if _is_data(entry.path)
             ]
-            periods = {period: held for period, held in staged.periods.items() if _day(period) == day}
-            manifest = self._manifest(day).with_commit(Commit(staged.run, files, periods))
-            self._folder.write(self._manifest_path(day), msgspec.json.encode(manifest))
-            self._sweep(manifest, entries, now - GRACE_SECONDS)
+            commit = Commit(staged.run, files, periods)
+            self._update(day, lambda held, made=commit: held.with_commit(made, now=now, over=staged.over))
 
     def replace(self, frame: DataFrame, fingerprints: Mapping[int, str], *, now: float) -> None:
         """Stage and commit."""
@@ -169,10 +134,76 @@ class LakeTable:
         """Write each crowded bin of [start, end) again as one file; returns those bins. The rows stay the same."""
         bins = self.crowded(start, end, most_commits=most_commits)
         for at in bins:
-            held = self.fingerprints(at, at + self._bin_seconds)
-            rows = self.read(spark, at, at + self._bin_seconds).coalesce(1)
-            self.replace(rows, held, now=now)
+            # One manifest for all of it, so that the rows are those of the fingerprints.
+            manifest, after = self._manifest(_day(at)), at + self._bin_seconds
+            held = {
+                period: commit.periods[period]
+                for period, commit in manifest.live().items()
+                if at <= period < after
+            }
+            rows = self._frame(spark, self._select([manifest], at, after), at, after).coalesce(1)
+            staged = self.stage(rows, held)
+            self.commit(msgspec.structs.replace(staged, over=manifest), now=now)
         return bins
+
+    def sweep(self, start: int, end: int, *, now: float) -> int:
+        """Remove what the days of [start, end) no longer need, and what killed runs left; returns how many files."""
+        removed = 0
+        for day in _days(start, end):
+            # Listed first: a run committed in between is then known.
+            entries = list(self._folder.entries(f"{self.name}/date={day}/"))
+            manifest = self._manifest(day)
+            over = manifest.retired_before(now - GRACE_SECONDS)
+            for entry in entries:
+                run = _run(entry.path)
+                if run in over or (not manifest.knows(run) and entry.modified < now - LEFTOVER_SECONDS):
+                    self._folder.remove(entry.path)
+                    removed += 1
+            if over:
+                self._update(day, lambda held, runs=over: held.without(runs))
+        # What Spark had not moved to its place yet, and manifests that were not in theirs.
+        for unfinished in (".spark-staging-", "_manifests/."):
+            for entry in list(self._folder.entries(f"{self.name}/{unfinished}")):
+                if entry.modified < now - LEFTOVER_SECONDS:
+                    self._folder.remove(entry.path)
+                    removed += 1
+        return removed
+
+    def _select(self, manifests: Iterable[Manifest], start: int, end: int) -> Selection:
+        files: list[str] = []
+        stale: dict[str, list[int]] = {}
+        for manifest in manifests:
+            live = manifest.live()
+            for commit in manifest.commits:
+                wanted = [
+                    period for period in commit.periods if start <= period < end and live[period] is commit
+                ]
+                if wanted and commit.files:
+                    places = tuple({self._bin_path(period) for period in wanted})
+                    files += [path for path in commit.files if path.startswith(places)]
+                    replaced = [period for period in commit.periods if live[period] is not commit]
+                    # Of a run over midnight both days may have some.
+                    stale[commit.run] = [*stale.get(commit.run, ()), *replaced]
+        return Selection(files, {run: periods for run, periods in stale.items() if periods})
+
+    def _frame(self, spark: SparkSession, selection: Selection, start: int, end: int) -> DataFrame:
+        if not selection.files:
+            return frame_of(spark, [], self.schema)
+        frame = (
+            spark.read.schema(self.schema)
+            .option("basePath", f"{self._folder.uri}/{self.name}")
+            .parquet(*(f"{self._folder.uri}/{path}" for path in selection.files))
+        )
+        kept = frame.where((F.col("window") >= start) & (F.col("window") < end))
+        if selection.stale:
+            # A corrected period stays in the file it was first written with, where it no longer counts.
+            path = F.col("_metadata.file_path")
+            stale = (
+                path.contains(f"/run={run}/") & F.col("window").isin(periods)
+                for run, periods in selection.stale.items()
+            )
+            kept = kept.where(~reduce(lambda one, other: one | other, stale))
+        return kept.select(*self.schema.fieldNames())
 
     def _places(self, periods: Iterable[int]) -> list[Column]:
         """The partition columns of rows of these periods: a few texts known beforehand, not made again for each row."""
@@ -193,14 +224,14 @@ class LakeTable:
         return f"{self.name}/_manifests/{day}.json"
 
     def _manifest(self, day: str) -> Manifest:
-        body = self._folder.read(self._manifest_path(day))
-        return Manifest() if body is None else msgspec.json.decode(body, type=Manifest)
+        return decode(self._folder.read(self._manifest_path(day)))
 
-    def _sweep(self, manifest: Manifest, entries: Iterable[Entry], before: float) -> None:
-        referred = {path for commit in manifest.commits for path in commit.files}
-        for entry in entries:
-            if entry.path not in referred and entry.modified < before:
-                self._folder.remove(entry.path)
+    def _update(self, day: str, change: Callable[[Manifest], Manifest]) -> None:
+        update(
+            self._folder,
+            self._manifest_path(day),
+            lambda body: msgspec.json.encode(change(decode(body))),
+        )
 
 
 def frame_of(spark: SparkSession, rows: Sequence[tuple[object, ...]], schema: StructType) -> DataFrame:
@@ -238,3 +269,7 @@ def _days(start: int, end: int) -> Sequence[str]:
 
 def _is_data(path: str) -> bool:
     return path.endswith(".parquet") and not path.rpartition("/")[2].startswith((".", "_"))
+
+
+def _run(path: str) -> str:
+    return path.partition("/run=")[2].partition("/")[0]

@@ -44,6 +44,6 @@ COMMANDS: dict[str, Entry] = {
         "snavio.cli.snapshot:snapshot", "Check the latest snapshot of the registry as a worker would."
     ),
     "cost": Entry("snavio.cli.cost.command:cost", "Estimate what the platform costs on AWS."),
-    "spark": Entry("snavio.spark.cli:spark", "Audit fairness and report usage, on Spark."),
+    "spark": Entry("snavio.cli.spark:spark", "Audit fairness and report usage, on Spark."),
     "version": Entry("snavio.cli.version:version", "Say which version this is."),
 }

@@ -24,6 +24,18 @@ def root_session() -> AioSession:
     return session
 
 
+def root_environment(endpoint_url: str, region: str) -> dict[str, str]:
+    """The same for AWS tools that look for it in the environment; an empty text stands for nothing."""
+    return {
+        "AWS_ENDPOINT_URL": endpoint_url,
+        "AWS_REGION": region,
+        "AWS_DEFAULT_REGION": region,
+        "AWS_ACCESS_KEY_ID": _KEY,
+        "AWS_SECRET_ACCESS_KEY": _KEY,
+        "AWS_SESSION_TOKEN": "",
+    }
+
+
 @asynccontextmanager
 async def lender(session: AioSession, names: Names, endpoint_url: str) -> AsyncGenerator[Assume]:
     """Gives temporary keys of a role while the block runs."""

@@ -256,6 +256,8 @@ class _Grants:
             # A global ban is a change of the registry.
             self._update("Ban", names.registry, names.changelog),
             self._write("Report", names.outbox),
+            # What it told is kept, never read: whether it is there is for a condition to find out.
+            Statement(sid="TellOnce", actions=("dynamodb:PutItem",), resources=self._tables((names.bans,))),
             self._objects("KeepLake", ("s3:GetObject", "s3:PutObject", "s3:DeleteObject"), "lake/*"),
             self._objects("LoadCode", ("s3:GetObject",), "spark/*"),
             self._list_bucket(),

@@ -107,7 +107,7 @@ class Names(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def bans(self) -> str:
-        """Warm-path bans counted, before they become global."""
+        """Warm-path bans counted before they become global, and whom the auditor has told of its own."""
         return self._named("bans")
 
     @property
