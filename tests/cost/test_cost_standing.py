@@ -9,6 +9,8 @@ import pytest
 
 from snavio.aws.ports import MAX_BATCH
 from snavio.cli.cost import calls, fleet, standing, workload
+from snavio.cli.cost.bill import bill_for
+from snavio.cli.cost.prices import load_prices
 from snavio.domain.screening import ScreeningPolicy
 from snavio.fast.config import FastConfig
 from snavio.monitor.config import MonitorConfig
@@ -19,8 +21,11 @@ from snavio.outbox.values import Fate, StoredRow
 from snavio.provisioning.describe import Settings, describe
 from snavio.provisioning.kinds import queues as queue_kind
 from snavio.runtime.logs import open_log
+from snavio.spark.audit import Lateness, plan
+from snavio.spark.reports import Prices
+from snavio.spark.watermark import State
 from snavio.wire.names import Names
-from snavio.wire.stats import WINDOW_SECONDS
+from snavio.wire.stats import SHARDS, WINDOW_SECONDS, window_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -42,6 +47,7 @@ def test_the_model_reckons_with_the_default_settings():
         "routes": (standing.ROUTE_WATCH_SECONDS, monitor.watch_seconds),
         "snapshot": (standing.SNAPSHOT_SECONDS, monitor.snapshot_seconds),
         "stats": (standing.STATS_SECONDS, WINDOW_SECONDS),
+        "shards": (standing.STATS_SHARDS, SHARDS),
         "data keys": (standing.DATA_KEY_SECONDS, queue_kind._DATA_KEY_REUSE_SECONDS),
         "skew": (calls.SKEW_SAMPLES, ScreeningPolicy().sample_rate),
         "archive": (calls.ARCHIVE_DAYS, Settings().archive_days),
@@ -67,6 +73,38 @@ def test_the_audit_is_as_large_as_it_is_deployed():
     heaps = sum(int(settings[f"{part}.memory"].removesuffix("g")) for part in ("driver", "executor"))
     # EMR adds a tenth to each and rounds up to what its workers come in.
     assert heaps * 1.1 <= standing.AUDIT_GB <= heaps * 1.3
+
+
+def test_the_audit_asks_for_as_many_windows_as_are_reckoned_and_as_often():
+    job = json.loads((ROOT / "deploy/emr/audit.json").read_text())
+    arguments = job["sparkSubmit"]["entryPointArguments"]
+    assert float(arguments[arguments.index("--every") + 1]) == standing.AUDIT_SECONDS
+    closed = window_of(1_763_467_200)
+    start, end, behind = plan(closed + 30.0, State(closed - standing.AUDIT_SECONDS), Lateness())
+    assert (end - start, behind) == (standing.AUDIT_WINDOWS * WINDOW_SECONDS, 0)
+
+
+def test_reading_the_feed_is_on_the_bill():
+    load = workload.Workload(rate=1, mix=workload.TYPICAL)
+    used = [
+        amount
+        for component, meter, amount in standing.standing(load, fleet.fleet_for(load))
+        if (component, meter) == ("audit", "dynamodb.reads")
+    ]
+    # Two fast and two slow workers: four shards with a little in them, and twelve or so empty ones, twelve times over.
+    assert used == [pytest.approx(12 * 16 / 60, rel=0.05)]
+
+
+def test_reports_reckon_with_what_the_model_says_at_a_hundred_a_second():
+    bill = bill_for(workload.Workload(rate=100, mix=workload.TYPICAL), load_prices())
+    of_path = {path: round(cost.total, 2) for path, cost in bill.paths.items()}
+    a_day = sum(bill.standing_monthly.values()) / standing.MONTH_SECONDS * 86_400
+    assert Prices() == Prices(
+        fast=of_path[workload.Path.FAST],
+        slow=of_path[workload.Path.SLOW],
+        rejected=of_path[workload.Path.REJECTED],
+        fixed_a_day=round(a_day, 2),
+    )
 
 
 async def test_outbox_publishes_ten_events_in_a_call_and_removes_each():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import ceil, exp
 
+from snavio.cli.cost.calls import WRITE_BYTES
 from snavio.cli.cost.fleet import GB_A_VCPU, POLLS, Fleet
 from snavio.cli.cost.workload import Workload
 
@@ -37,6 +38,12 @@ HOLDING = 0.2
 """Part of the target queues that hold something when they are looked at: of others no age is asked."""
 AUDIT_VCPU, AUDIT_GB = 6, 22
 """A driver and one executor of the audit, always on; see `deploy/emr/audit.json`."""
+AUDIT_SECONDS = 60
+AUDIT_WINDOWS = 11
+"""What each run of the audit asks for: the newest window, and those that late data may still reach."""
+STATS_SHARDS = 16
+"""Queries a window is read with."""
+READ_BYTES = 4096
 
 Use = tuple[str, str, float]
 """Component, meter, amount a second."""
@@ -64,6 +71,18 @@ def standing(load: Workload, fleet: Fleet) -> Iterator[Use]:
     if load.audit:
         yield "audit", "emr.vcpu-hours", AUDIT_VCPU / _HOUR
         yield "audit", "emr.gb-hours", AUDIT_GB / _HOUR
+        yield "audit", "dynamodb.reads", _audit_reads(counting) / AUDIT_SECONDS
+
+
+def _audit_reads(workers: int) -> float:
+    """Read units of a run: every window once, and the newest again for its counts.
+
+    Billed is what items weigh as a whole, also where only their heads are asked for, and at least a unit for a query, also
+    where a shard is empty.
+    """
+    empty = STATS_SHARDS * (1 - 1 / STATS_SHARDS) ** workers
+    units = workers * ceil(STATS_UNITS * WRITE_BYTES / READ_BYTES)
+    return (AUDIT_WINDOWS + 1) * (units + empty)
 
 
 def _polls(fleet: Fleet) -> Iterator[Use]:
