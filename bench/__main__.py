@@ -22,11 +22,13 @@ import dispatch  # noqa: E402
 import embedded  # noqa: E402
 import growth  # noqa: E402
 import memory  # noqa: E402
+import tails  # noqa: E402
 from figures import FULL, TINY  # noqa: E402
 from report import Run, machine, show, write  # noqa: E402
 
 SECTIONS = {
     "decisions": decisions.measure,
+    "tails": tails.measure,
     "dispatch": dispatch.measure,
     "growth": growth.measure,
     "registry": cold_start.measure,

@@ -28,6 +28,7 @@ from snavio.domain.fairness import FairnessWindows
 from snavio.domain.models import DispatchMode, Route
 from snavio.domain.screening import HeldKey, ScreeningPolicy, screen
 from snavio.domain.warm import Deliver, decide_warm
+from snavio.registry.uses import GrantUse, GrantUses
 from snavio.registry.view import Registry
 from snavio.wire.commands import Admitted, decode_admitted, encode
 from snavio.wire.outbox import outbox_row
@@ -223,6 +224,7 @@ def measure(sizes: Sizes) -> Iterator[Row]:
     policy, keys = ScreeningPolicy(), screening_registry()
     known, local, at_text = registry_of(Shape()), Local(), format_time(NOW)
     known.as_of = NOW
+    uses = GrantUses(most=10_000)
     internal = encode(screen(body, NOW, keys, policy).command)  # type: ignore[union-attr, arg-type]
     command = decode_admitted(internal)
 
@@ -234,6 +236,9 @@ def measure(sizes: Sizes) -> Iterator[Row]:
         decision = decide_warm(decoded, "m", known, local, DispatchMode.ADAPTIVE, NOW)
         if not isinstance(decision, Deliver):
             raise SystemExit(f"fast did not deliver: {decision}")
+        route = decision.route
+        uses.note(GrantUse(decoded.source, route.target, route.command, decoded.id, NOW, 0.0))
+        local.windows.record((route.target, route.command), decoded.source, route.fairness, NOW)
         return target_message(decoded, path="fast", at_text=at_text)
 
     def report() -> object:
@@ -280,13 +285,23 @@ def measure(sizes: Sizes) -> Iterator[Row]:
     )
     yield row("shield's part of the floor", "shield floor")
     yield row("fast's part of the floor", "fast floor", note="with a decode of its own")
-    yield row("shield: screen and pass on", "shield", judged=True)
+    yield row(
+        "shield: screen and pass on",
+        "shield",
+        judged=True,
+        note=f"{found['shield'] / found['shield floor']:.1f} × its own part of the floor",
+    )
     yield row(
         "shield: the same, payload serialised anew by the bus",
         "shield rewritten",
         note="canonicalised to verify",
     )
-    yield row("fast: decide and write for the target", "fast", judged=True)
+    yield row(
+        "fast: decide, count and write for the target",
+        "fast",
+        judged=True,
+        note=f"{found['fast'] / found['fast floor']:.1f} × its own part of the floor",
+    )
     yield row("fast: event and outbox row", "report", note="what telling the sender adds")
     yield row(
         "the usual way of shield's job (json, hmac, json)", "usual", note="checks the signature, nothing else"

@@ -13,7 +13,7 @@ from stock import NAMES, Shape, stock_of
 
 SECTION = "Warm dispatch, messages a second of a core, canned endpoint"
 LATENCY = "Latency of one hop, open loop, canned endpoint"
-FAST, LEAN, BOTO = "fast", "lean", "aiobotocore"
+FAST, LEAN, RECORDING, BOTO = "fast", "lean", "recording", "aiobotocore"
 
 
 def measure(sizes: Sizes) -> Iterator[Row]:
@@ -22,6 +22,9 @@ def measure(sizes: Sizes) -> Iterator[Row]:
         contenders = {
             FAST: Contender(fast_worker(endpoint), endpoint, NAMES.fast),
             LEAN: Contender(forwarder("lean", endpoint, "bare-lean"), endpoint, "bare-lean"),
+            RECORDING: Contender(
+                forwarder("recording", endpoint, "bare-recording"), endpoint, "bare-recording"
+            ),
             BOTO: Contender(forwarder("aiobotocore", endpoint, "bare-boto"), endpoint, "bare-boto"),
         }
         try:
@@ -43,7 +46,7 @@ def throughput(found: dict[str, Turn]) -> Iterator[Row]:
 
     A core's time rather than the wall clock's: nobody else on the machine can spend it.
     """
-    fast, lean, boto = found[FAST], found[LEAN], found[BOTO]
+    fast, lean, recording, boto = found[FAST], found[LEAN], found[RECORDING], found[BOTO]
 
     def row(
         what: str, turn: Turn, *, beside: str = "", ratio: float | None = None, least: float | None = None
@@ -63,11 +66,19 @@ def throughput(found: dict[str, Turn]) -> Iterator[Row]:
 
     yield row("bare forwarder, aiobotocore", boto)
     yield row("bare forwarder, lean client", lean, beside="aiobotocore's", ratio=boto.cpu / lean.cpu)
+    yield row(
+        "the same, which records each in an outbox too",
+        recording,
+        beside="the lean forwarder's",
+        ratio=lean.cpu / recording.cpu,
+    )
+    yield row("fast, governed", fast, beside="the recording forwarder's", ratio=recording.cpu / fast.cpu)
     yield row("fast, governed", fast, beside="the lean forwarder's", ratio=lean.cpu / fast.cpu, least=0.8)
     yield row("fast, governed", fast, beside="aiobotocore's", ratio=boto.cpu / fast.cpu, least=8)
     for what, turn in (
         ("bare forwarder, aiobotocore: CPU a message", boto),
         ("bare forwarder, lean client: CPU a message", lean),
+        ("the same, which records each in an outbox too: CPU a message", recording),
         ("fast, governed: CPU a message", fast),
     ):
         ratio = round(turn.cpu / lean.cpu, 2)

@@ -1,6 +1,9 @@
 """Forwarders without governance: receive ten, send ten, delete ten. The limit of any dispatcher built on the same client.
 
-python bench/forwarders.py lean|aiobotocore <endpoint> <queue> <target queue>
+`recording` makes the very calls a governed dispatcher has to make, with what they have to carry: the attributes of a
+delivered message, and a row in an outbox for each.
+
+python bench/forwarders.py lean|recording|aiobotocore <endpoint> <queue> <target queue>
 """
 
 from __future__ import annotations
@@ -14,11 +17,26 @@ from aiobotocore.config import AioConfig
 from aiobotocore.session import AioSession
 
 from snavio.aws.boto.session import open_aws
-from snavio.aws.values import Outgoing
+from snavio.aws.values import Item, Outgoing, Received
 
 LOOPS = 8
 """As many batches under way as a worker handles at once."""
 WAIT_SECONDS = 10
+ROWS = 20
+ATTRIBUTES = {
+    "snavio.id": "c0ffee00-0000-0000-0000-000000000000",
+    "snavio.source": "tenant-1/service-1",
+    "snavio.command": "notify-user",
+}
+ROW: Item = {
+    "pk": "tenant-1#0",
+    "tenant": "tenant-1",
+    "event_type": "snavio.command.delivered",
+    "source": "tenant-1/service-1",
+    "body": "x" * 430,
+    "written_at": 1_800_000_000_000,
+    "expires_at": 1_801_000_000,
+}
 
 
 async def forward_lean(endpoint: str, queue: str, target: str) -> None:
@@ -31,6 +49,31 @@ async def forward_lean(endpoint: str, queue: str, target: str) -> None:
                 if batch:
                     await aws.queues.send(target, [Outgoing(message.body) for message in batch])
                     await aws.queues.delete(queue, [message.receipt for message in batch])
+
+        await asyncio.gather(*(forward() for _ in range(LOOPS)))
+
+
+async def forward_recording(endpoint: str, queue: str, target: str) -> None:
+    """On the same client, with attributes and a row for each."""
+    async with open_aws(region="us-east-1", endpoint_url=endpoint) as aws:
+
+        async def forward() -> None:
+            while True:
+                batch: list[Received] = []
+                # As many as fit one write of rows.
+                while len(batch) < ROWS:
+                    received = await aws.queues.receive(
+                        queue, max_messages=min(10, ROWS - len(batch)), wait_seconds=1, visibility_seconds=30
+                    )
+                    if not received:
+                        break
+                    batch += received
+                for start in range(0, len(batch), 10):
+                    part = batch[start : start + 10]
+                    await aws.queues.send(target, [Outgoing(one.body, None, ATTRIBUTES) for one in part])
+                await aws.tables.put_batch("outbox", [{**ROW, "sk": one.id} for one in batch])
+                for start in range(0, len(batch), 10):
+                    await aws.queues.delete(queue, [one.receipt for one in batch[start : start + 10]])
 
         await asyncio.gather(*(forward() for _ in range(LOOPS)))
 
@@ -61,4 +104,5 @@ async def forward_aiobotocore(endpoint: str, queue: str, target: str) -> None:
 
 if __name__ == "__main__":
     kind, *addresses = sys.argv[1:]
-    uvloop.run((forward_lean if kind == "lean" else forward_aiobotocore)(*addresses))
+    kinds = {"lean": forward_lean, "recording": forward_recording, "aiobotocore": forward_aiobotocore}
+    uvloop.run(kinds[kind](*addresses))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 
@@ -75,6 +76,7 @@ def backlog(sizes: Sizes) -> Iterator[Row]:
         try:
             endpoint.await_poll(NAMES.fast)
             endpoint.ask("open", NAMES.fast)
+            time.sleep(sizes.warm_seconds)
             turns = [measured(endpoint, process, 2 * sizes.window_seconds) for _ in range(windows)]
             behind = endpoint.ask("counts").deleted
         finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import subprocess
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -29,6 +30,8 @@ class Machine(msgspec.Struct, frozen=True):
     """What the figures were measured on. They are to be read as ratios: another machine has others."""
 
     at: str
+    code: str
+    """The commit, where there is one to tell."""
     cores: int
     processor: str
     system: str
@@ -55,6 +58,7 @@ def machine(load_before: tuple[float, float, float], seconds: float) -> Machine:
     ]
     return Machine(
         at=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        code=_commit(),
         cores=os.cpu_count() or 1,
         processor=models[0] if models else platform.machine(),
         system=platform.system(),
@@ -64,6 +68,14 @@ def machine(load_before: tuple[float, float, float], seconds: float) -> Machine:
         load_after=os.getloadavg(),
         seconds=round(seconds, 1),
     )
+
+
+def _commit() -> str:
+    git = ["git", "describe", "--always", "--dirty", "--exclude=*"]
+    try:
+        return subprocess.check_output(git, cwd=Path(__file__).parent, text=True).strip()  # noqa: S603 - as it stands
+    except (OSError, subprocess.CalledProcessError):
+        return "no commit"
 
 
 def show(rows: list[Row]) -> None:

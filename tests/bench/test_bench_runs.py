@@ -10,9 +10,11 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PROMISED = {
     "decisions": {"the floor", "shield: screen", "fast: decide", "pydantic v2", "Powertools parser"},
+    "tails": {"routing among", "the check of a payload against its schema: p99"},
     "dispatch": {
         "bare forwarder, aiobotocore",
         "bare forwarder, lean client",
+        "the same, which records each in an outbox too",
         "fast, governed",
         "fast, governed: CPU a message",
         "the endpoint's own ceiling",
