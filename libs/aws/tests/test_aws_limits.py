@@ -45,11 +45,10 @@ values = st.recursive(
 
 
 @given(st.lists(messages, max_size=10))
-def test_what_is_plain_needs_no_measuring(batch):
-    if limits.are_plain(batch):
-        sizes = [limits.measure(message) for message in batch]
-        assert all(isinstance(size, int) for size in sizes)
-        assert sum(sizes) <= len(limits._written(batch))
+def test_plain_is_what_measuring_finds_nothing_against(batch):
+    sizes = [limits.measure(message) for message in batch]
+    sound = all(isinstance(size, int) for size in sizes) and not any(one.delay_seconds for one in batch)
+    assert limits.are_plain(batch) == sound
 
 
 @pytest.mark.parametrize(
@@ -64,9 +63,13 @@ def test_an_ordinary_message_is_plain(message):
 
 
 def test_messages_that_exceed_one_batch_together_are_measured():
-    half = Outgoing("x" * (limits.MAX_MESSAGE_BYTES // 2))
-    assert limits.are_plain([half])
-    assert not limits.are_plain([half, half])
+    names = {"a": "é"}
+    most = Outgoing(
+        "x" * (limits.MAX_MESSAGE_BYTES - limits.measure(Outgoing("x", None, names)) + 1), None, names
+    )
+    assert limits.measure(most) == limits.MAX_MESSAGE_BYTES
+    assert limits.are_plain([most])
+    assert not limits.are_plain([most, Outgoing("x")])
 
 
 @given(values)
