@@ -14,7 +14,7 @@ from snavio.domain.models import (
     RateLimit,
     Settings,
 )
-from snavio.runtime.outcome import Done
+from snavio.runtime.outcome import Done, Retry
 
 SOURCE, TARGET, NAME = "acme/billing", "discord-bot", "notify-user"
 
@@ -67,6 +67,30 @@ async def test_more_commands_than_one_call_takes_are_handled_together(mode):
     await world.pump(slow)
     assert {one["metadata"]["id"] for one in world.delivered(TARGET, NAME)} == sent
     assert {one.command_id for one in world.events("snavio.command.delivered")} == sent
+
+
+@pytest.mark.parametrize("service", ["shield", "fast", "slow"])
+async def test_a_message_whose_event_cannot_be_recorded_returns_alone(service):
+    world = World()
+    await ready(world)
+    worker = dict(zip(["shield", "fast", "slow"], await pipeline(world), strict=True))
+    path = {"shield": [], "fast": ["shield"], "slow": ["shield", "fast"]}[service]
+    # Shield tells of what is too old, fast of what it delivers, slow of what has no route.
+    name = f"{NAME}-unknown" if service == "slow" else NAME
+    told = {"timestamp": "2020-01-01T00:00:00Z"} if service == "shield" else {}
+    sent = [await world.send(SOURCE, TARGET, name, **told) for _ in range(4)]
+    await world.pump(*(worker[name] for name in path))
+    subject, put_batch = worker[service], world.tables.put_batch
+
+    async def but_one(table, items):
+        left = [item for item in items if sent[1] in item["body"]]
+        await put_batch(table, [item for item in items if item not in left])
+        return left
+
+    world.tables.put_batch = but_one
+    batch = await world.queues.receive(subject.queue, wait_seconds=0)
+    outcomes = await subject.handle(batch)
+    assert [isinstance(outcome, Retry) for outcome in outcomes] == [sent[1] in one.body for one in batch]
 
 
 async def test_an_unregistered_route_is_refused_by_slow_and_told():

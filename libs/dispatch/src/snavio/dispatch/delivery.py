@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from itertools import chain
 
-import anyio
 import msgspec
 
 from snavio.aws.errors import NotFound, Permanent, SnavioError, Transient
@@ -17,6 +17,7 @@ from snavio.aws.ports import MAX_BATCH, Queues
 from snavio.aws.values import Fault, Outgoing
 from snavio.dispatch.tracing import send_span
 from snavio.runtime.telemetry import SILENT, Telemetry
+from snavio.runtime.together import together
 
 _MOST_DESTINATIONS = 100_000
 
@@ -77,18 +78,9 @@ class Delivery:
 
     async def send(self, queue: str, messages: Sequence[Outgoing]) -> list[Unsent | None]:
         """Send messages to one queue; one answer for each, None for sent. Never raises for the queue's sake."""
-        if len(messages) <= MAX_BATCH:
-            return await self._send_in_turn(queue, messages)
-        answers: list[Unsent | None] = [None] * len(messages)
-
-        async def send_from(start: int) -> None:
-            end = start + MAX_BATCH
-            answers[start:end] = await self._send_in_turn(queue, messages[start:end])
-
-        async with anyio.create_task_group() as group:
-            for start in range(0, len(messages), MAX_BATCH):
-                group.start_soon(send_from, start)
-        return answers
+        tens = [messages[start : start + MAX_BATCH] for start in range(0, len(messages), MAX_BATCH)]
+        answers = await together(*(self._send_in_turn(queue, ten) for ten in tens))
+        return list(chain.from_iterable(answers))
 
     async def _send_in_turn(self, queue: str, messages: Sequence[Outgoing]) -> list[Unsent | None]:
         destination = self._destination(queue)

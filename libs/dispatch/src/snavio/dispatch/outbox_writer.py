@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from typing import TypeVar, cast
 
 import anyio
 import msgspec
@@ -16,11 +17,22 @@ import msgspec
 from snavio.aws.errors import SnavioError, Transient
 from snavio.aws.ports import MAX_BATCH_WRITE, Tables
 from snavio.aws.values import Item
+from snavio.runtime.together import together
 from snavio.wire.events import Event
 from snavio.wire.outbox import RETENTION_SECONDS, outbox_row
 
 _ATTEMPTS = 6
 _FLUSHES = 4
+
+T = TypeVar("T")
+
+
+class Unrecorded(Transient):
+    """Some events could not be written; all others are durable."""
+
+    def __init__(self, message: str, event_ids: frozenset[str]) -> None:
+        super().__init__(message)
+        self.event_ids = event_ids
 
 
 class OutboxWriter:
@@ -43,13 +55,22 @@ class OutboxWriter:
         self._flushing = asyncio.Semaphore(_FLUSHES)
         self.written = 0
 
+    async def record(self, told: Sequence[tuple[T, Event]]) -> list[tuple[T, str]]:
+        """Write events, each with whom it tells of; returns of whom the telling failed, and why, once all others' are durable."""
+        try:
+            await self.write([event for _, event in told])
+        except Unrecorded as fault:
+            why = f"telemetry could not be recorded: {fault}"
+            return [(whom, why) for whom, event in told if event.event_id in fault.event_ids]
+        return []
+
     async def write(self, events: Sequence[Event]) -> None:
-        """Return once every event is durable. Raises `Transient` when some could not be written."""
+        """Return once every event is durable. Raises `Unrecorded` when some could not be written."""
         if not events:
             return
         now = self._clock()
         rows = [outbox_row(event, now, retention_seconds=self._retention) for event in events]
-        waiting = _Waiting({(row.pk, row.sk): msgspec.to_builtins(row) for row in rows})
+        waiting = _Waiting({row.sk: msgspec.to_builtins(row) for row in rows})
         self._pending.append(waiting)
         # Whoever is ready now joins this write: a call holds 25 rows and a batch brings ten.
         await asyncio.sleep(0)
@@ -57,55 +78,56 @@ class OutboxWriter:
             if waiting in self._pending:
                 await self._flush()
         await waiting.done.wait()
-        if waiting.error is not None:
-            raise Transient(f"the outbox did not take {len(rows)} events") from waiting.error
+        if waiting.lost:
+            message = f"the outbox did not take {len(waiting.lost)} of {len(rows)} events: {waiting.error}"
+            raise Unrecorded(message, frozenset(waiting.lost)) from waiting.error
 
     async def _flush(self) -> None:
         taken, self._pending = self._pending, []
-        error: BaseException | None = None
+        # A key may be there once in a batch write; the same event twice is the same row.
+        rows: dict[str, Item] = {}
+        for waiting in taken:
+            rows.update(waiting.rows)
+        lost, error = rows.keys(), None
         try:
-            # A key may be there once in a batch write; the same event twice is the same row.
-            rows: dict[tuple[str, str], Item] = {}
-            for waiting in taken:
-                rows.update(waiting.rows)
-            await self._write_rows(list(rows.values()))
-            self.written += len(rows)
+            faults = await self._write_rows(list(rows.values()))
+            lost = frozenset[str]().union(*(fault.event_ids for fault in faults))
+            error = faults[0] if faults else None
         except BaseException as problem:
             error = problem
             raise
         finally:
+            self.written += len(rows) - len(lost)
             for waiting in taken:
+                waiting.lost = waiting.rows.keys() & lost if lost else ()
                 waiting.error = error
                 waiting.done.set()
 
-    async def _write_rows(self, rows: list[Item]) -> None:
+    async def _write_rows(self, rows: list[Item]) -> list[Unrecorded]:
         chunks = [rows[start : start + MAX_BATCH_WRITE] for start in range(0, len(rows), MAX_BATCH_WRITE)]
-        if len(chunks) == 1:
-            await self._write_chunk(chunks[0])
-            return
-        try:
-            async with anyio.create_task_group() as group:
-                for chunk in chunks:
-                    group.start_soon(self._write_chunk, chunk)
-        except* SnavioError as failures:
-            raise failures.exceptions[0] from None
+        return [fault for fault in await together(*map(self._write_chunk, chunks)) if fault is not None]
 
-    async def _write_chunk(self, chunk: list[Item]) -> None:
-        left = chunk
-        for attempt in range(_ATTEMPTS):
-            left = await self._tables.put_batch(self._table, left)
-            if not left:
-                return
-            await anyio.sleep(random.uniform(0, min(1.0, 0.05 * 2**attempt)))
-        raise Transient(f"the outbox left {len(left)} rows unwritten after {_ATTEMPTS} attempts")
+    async def _write_chunk(self, chunk: list[Item]) -> Unrecorded | None:
+        left, cause = chunk, ""
+        try:
+            for attempt in range(_ATTEMPTS):
+                left = await self._tables.put_batch(self._table, left)
+                if not left:
+                    return None
+                await anyio.sleep(random.uniform(0, min(1.0, 0.05 * 2**attempt)))
+            cause = f"left unwritten after {_ATTEMPTS} attempts"
+        except SnavioError as error:
+            cause = str(error)
+        return Unrecorded(cause, frozenset(cast("str", item["sk"]) for item in left))
 
 
 class _Waiting:
-    """One caller's rows, and what became of them."""
+    """One caller's rows by event id, and what became of them."""
 
-    __slots__ = ("done", "error", "rows")
+    __slots__ = ("done", "error", "lost", "rows")
 
-    def __init__(self, rows: dict[tuple[str, str], Item]) -> None:
+    def __init__(self, rows: dict[str, Item]) -> None:
         self.rows = rows
         self.done = asyncio.Event()
+        self.lost: Collection[str] = ()
         self.error: BaseException | None = None

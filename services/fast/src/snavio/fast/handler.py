@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import anyio
 import msgspec
 
 from snavio.aws.errors import SnavioError
@@ -28,6 +27,7 @@ from snavio.runtime import metrics
 from snavio.runtime.logs import Log
 from snavio.runtime.outcome import Dead, Done, Outcome, Retry
 from snavio.runtime.telemetry import Telemetry
+from snavio.runtime.together import together
 from snavio.wire.commands import Admitted, Escalated, EscalationReason, decode_admitted, encode
 from snavio.wire.events import Event
 from snavio.wire.names import tenant_of
@@ -48,7 +48,7 @@ class _Work:
         self.outcomes: list[Outcome] = [_DONE] * len(batch)
         self.sends: dict[str, list[tuple[int, Admitted]]] = {}
         self.escalations: list[tuple[int, Admitted, Escalate]] = []
-        self.events: list[Event] = []
+        self.events: list[tuple[int, Event]] = []
 
 
 class FastHandler:
@@ -97,11 +97,9 @@ class FastHandler:
             self._decide(work, index, message, registry, mode)
         await self._deliver(work)
         await self._escalate(work)
-        if work.events:
-            try:
-                await self._outbox.write(work.events)
-            except SnavioError as error:
-                return [Retry(f"telemetry could not be recorded: {error}")] * len(batch)
+        # What is told is done, though the telling of its neighbour fails.
+        for index, why in await self._outbox.record(work.events):
+            work.outcomes[index] = Retry(why)
         return work.outcomes
 
     def _decide(
@@ -135,16 +133,10 @@ class FastHandler:
             case DropRepeat():
                 if not decision.same_message:
                     self._telemetry.measure(metrics.DEDUP_PREVENTED, path="fast")
-                    work.events.append(duplicate_event(command, message.id, now))
+                    work.events.append((index, duplicate_event(command, message.id, now)))
 
     async def _deliver(self, work: _Work) -> None:
-        if len(work.sends) == 1:
-            [(queue, sends)] = work.sends.items()
-            await self._send(work, queue, sends)
-        elif work.sends:
-            async with anyio.create_task_group() as group:
-                for queue, sends in work.sends.items():
-                    group.start_soon(self._send, work, queue, sends)
+        await together(*(self._send(work, queue, sends) for queue, sends in work.sends.items()))
 
     async def _send(self, work: _Work, queue: str, sends: list[tuple[int, Admitted]]) -> None:
         messages = [target_message(command, path="fast", at_text=work.now_text) for _, command in sends]
@@ -156,7 +148,7 @@ class FastHandler:
         for (index, command), unsent in zip(sends, answers, strict=True):
             if unsent is None:
                 event = delivered_event(command, work.batch[index].id, path="fast", at=at, at_text=at_text)
-                work.events.append(event)
+                work.events.append((index, event))
                 if logging:
                     log_command(self._log, command, "delivered")
                 tally.dispatched(command.source, command.target, command.name, event.dispatch_latency_ms)
@@ -169,14 +161,9 @@ class FastHandler:
             self._telemetry.measure(metrics.COMMANDS, sent, service="fast", outcome="delivered", reason="")
 
     async def _escalate(self, work: _Work) -> None:
-        if not work.escalations:
-            return
-        if len(work.escalations) <= MAX_BATCH:
-            await self._escalate_ten(work, work.escalations)
-            return
-        async with anyio.create_task_group() as group:
-            for start in range(0, len(work.escalations), MAX_BATCH):
-                group.start_soon(self._escalate_ten, work, work.escalations[start : start + MAX_BATCH])
+        starts = range(0, len(work.escalations), MAX_BATCH)
+        tens = [work.escalations[start : start + MAX_BATCH] for start in starts]
+        await together(*(self._escalate_ten(work, ten) for ten in tens))
 
     async def _escalate_ten(self, work: _Work, escalations: list[tuple[int, Admitted, Escalate]]) -> None:
         messages = [self._escalation(command, escalate, work.now) for _, command, escalate in escalations]
@@ -192,7 +179,8 @@ class FastHandler:
                 work.outcomes[index] = Retry(f"could not be escalated: {fault}")
                 continue
             message_id = work.batch[index].id
-            work.events.append(escalated_event(command, message_id, escalate.reason, work.now))
+            event = escalated_event(command, message_id, escalate.reason, work.now)
+            work.events.append((index, event))
             log_command(self._log, command, "escalated", escalate.reason.value)
             self._telemetry.measure(metrics.ESCALATIONS, reason=escalate.reason.value)
             if escalate.strict:

@@ -68,16 +68,15 @@ class ShieldHandler:
             screened = await self._screen_again(batch, screened, now)
         sent = await self._pass_on(batch, screened)
         outcomes: list[Outcome] = []
-        events: list[Event] = []
-        for message, one, fault in zip(batch, screened, sent, strict=True):
+        told: list[tuple[int, Event]] = []
+        for index, (message, one, fault) in enumerate(zip(batch, screened, sent, strict=True)):
+            events: list[Event] = []
             outcomes.append(Retry(fault) if fault else self._conclude(message, one, now, events))
-        if events:
-            try:
-                await self._outbox.write(events)
-            except SnavioError as error:
-                # Nothing is acknowledged before it is told. A command already passed on is passed on again and
-                # delivered as the at-least-once promise allows, or once where its route is strict.
-                return [Retry(f"telemetry could not be recorded: {error}")] * len(batch)
+            told += [(index, event) for event in events]
+        # Nothing is acknowledged before it is told. A command already passed on is then passed on again and delivered
+        # as the at-least-once promise allows, or once where its route is strict.
+        for index, why in await self._outbox.record(told):
+            outcomes[index] = Retry(why)
         return outcomes
 
     def _screen(self, message: Received) -> Screening:

@@ -31,7 +31,7 @@ class Claims:
         self._clock = clock
         self._telemetry = telemetry
 
-    async def take(self, cases: list[Case], events: list[Event]) -> None:
+    async def take(self, cases: list[Case], events: list[tuple[Case, Event]]) -> None:
         """Claim the ids of open strict commands; settle those that are repeats."""
         firsts: dict[str, Case] = {}
         twins: list[Case] = []
@@ -47,7 +47,7 @@ class Claims:
             for case in firsts.values():
                 group.start_soon(self._take_one, case, events)
 
-    async def _take_one(self, case: Case, events: list[Event]) -> None:
+    async def _take_one(self, case: Case, events: list[tuple[Case, Event]]) -> None:
         try:
             verdict = await self._store.claim(case.command, case.message.id)
         except SnavioError as error:
@@ -59,20 +59,19 @@ class Claims:
                 case.claim = verdict
             case Repeat():
                 self._telemetry.measure(metrics.DEDUP_PREVENTED, path="slow")
-                events.append(duplicate_event(case.command, case.message.id, now))
+                events.append((case, duplicate_event(case.command, case.message.id, now)))
                 case.outcome = _DONE
             case AlreadyDone():
                 # It was sent and committed; only the record of it may be missing. The same event has the same id.
-                events.append(
-                    delivered_event(
-                        case.command,
-                        case.message.id,
-                        path="slow",
-                        at=now,
-                        at_text=format_time(now),
-                        possible_duplicate=verdict.possible_duplicate,
-                    )
+                event = delivered_event(
+                    case.command,
+                    case.message.id,
+                    path="slow",
+                    at=now,
+                    at_text=format_time(now),
+                    possible_duplicate=verdict.possible_duplicate,
                 )
+                events.append((case, event))
                 case.outcome = _DONE
             case Wait():
                 case.outcome = Retry(

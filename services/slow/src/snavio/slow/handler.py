@@ -85,7 +85,7 @@ class SlowHandler:
         return [dead.get(message.receipt) or settled[message.receipt] for message in batch]
 
     async def _work(self, cases: list[Case]) -> None:
-        events: list[Event] = []
+        events: list[tuple[Case, Event]] = []
         await self._examine(cases)
         await self._count_bans(cases)
         await self._claims.take(cases, events)
@@ -97,7 +97,9 @@ class SlowHandler:
             if case.outcome is None:
                 self._report(case, events)
                 case.outcome = _DONE
-        await self._record(cases, events)
+        # Nothing is acknowledged before what was decided of it is durable.
+        for case, why in await self._outbox.record(events):
+            case.outcome = Retry(why)
 
     async def _examine(self, cases: list[Case]) -> None:
         """Ask the registry, refreshing it where it is too old to say."""
@@ -171,12 +173,12 @@ class SlowHandler:
             if fault is not None:
                 case.outcome = Retry(f"could not be kept for replay: {fault}")
 
-    def _report(self, case: Case, events: list[Event]) -> None:
+    def _report(self, case: Case, events: list[tuple[Case, Event]]) -> None:
         command, message_id, now = case.command, case.message.id, self._clock()
         if case.refusal is not None:
             self._count_refusal(case, case.refusal)
             log_command(self._log, command, "failed", case.refusal.reason.value)
-            events.append(failed_event(command, message_id, case.refusal, now))
+            events.append((case, failed_event(command, message_id, case.refusal, now)))
             return
         at = case.sent_at or now
         delivered = delivered_event(
@@ -187,13 +189,13 @@ class SlowHandler:
             at_text=format_time(at),
             possible_duplicate=case.claim is not None and case.claim.possible_duplicate,
         )
-        events.append(delivered)
+        events.append((case, delivered))
         log_command(self._log, command, "delivered")
         self._feed.tally.dispatched(command.source, *case.pair, delivered.dispatch_latency_ms)
         self._telemetry.measure(metrics.COMMANDS, service="slow", outcome="delivered", reason="")
         if case.shadowed_ms is not None:
             self._telemetry.measure(metrics.LIMIT_SHADOWED, path="slow")
-            events.append(over_limit_event(command, message_id, case.shadowed_ms, now))
+            events.append((case, over_limit_event(command, message_id, case.shadowed_ms, now)))
 
     def _count_refusal(self, case: Case, refusal: Refusal) -> None:
         reason = refusal.reason
@@ -211,12 +213,3 @@ class SlowHandler:
                 measure(metrics.FAIRNESS_REJECTIONS)
             case FailedReason.DELIVERY_FAILURE:
                 measure(metrics.DELIVERY_FAILURES, path="slow")
-
-    async def _record(self, cases: list[Case], events: list[Event]) -> None:
-        """Record what was decided; until that is durable, nothing is acknowledged."""
-        try:
-            await self._outbox.write(events)
-        except SnavioError as error:
-            for case in cases:
-                if isinstance(case.outcome, Done):
-                    case.outcome = Retry(f"telemetry could not be recorded: {error}")
