@@ -22,6 +22,7 @@ BAN = "snavio.fairness.warm-path-ban"
 _WARM, _STRICT, _COPIES, _LIMITED, _LIMIT, _SURVIVORS, _REVOKED = 300, 10, 20, 60, 25, 200, 20
 _CONTENDED, _EVERY, _AFTERWARDS = 80, 8, 10
 _PATIENCE_SECONDS = 60.0
+_LOOKS, _LOOK_SECONDS = 20, 0.5
 
 Say = Callable[[str], None]
 
@@ -80,6 +81,7 @@ class Demonstration:
         return queues
 
     async def _warm(self, acme: Tenant, cloud: Cloud, source: str, queue: Queue) -> None:
+        await self._known(acme, cloud, source, "notify-user", queue)
         self._say(f"{_WARM} commands on a warm route")
         entries = [
             acme.entry(source, "discord-bot", "notify-user", {"n": n, "text": "grüße"}) for n in range(_WARM)
@@ -111,6 +113,16 @@ class Demonstration:
             if event["event"] == DELIVERED:
                 self.latencies[event["path"]].append(event["dispatch_latency_ms"])
 
+    async def _known(self, acme: Tenant, cloud: Cloud, source: str, command: str, queue: Queue) -> None:
+        """Send until one takes the fast path: the first second or two of a new grant, slow asks and fast has yet to look."""
+        for _ in range(_LOOKS):
+            await put_events(cloud, [acme.entry(source, "discord-bot", command, {})])
+            events = await self._told(acme, lambda events: counted(events, DELIVERED) > 0)
+            await self._arrivals(queue, 1)
+            if counted(events, DELIVERED, path="fast"):
+                return
+            await anyio.sleep(_LOOK_SECONDS)
+
     async def _strict(self, acme: Tenant, cloud: Cloud, source: str, queue: Queue) -> None:
         self._say(f"{_STRICT} refunds, each sent {_COPIES} times")
         refunds = [acme.entry(source, "discord-bot", "refund", {"n": n}) for n in range(_STRICT)]
@@ -137,6 +149,8 @@ class Demonstration:
         quiet = await acme.add_service("audit")
         await globex.gateway.call("PUT", f"/api/v1/acls/{quiet}/discord-bot/post", {})
         cloud = await acme.emitter()
+        for sender in (busy, quiet):
+            await self._known(acme, cloud, sender, "post", queue)
         senders = [quiet if n % _EVERY == 0 else busy for n in range(_CONTENDED)]
         await put_events(cloud, [acme.entry(sender, "discord-bot", "post", {}) for sender in senders])
         events = await self._told(acme, lambda e: counted(e, DELIVERED) >= _CONTENDED and counted(e, BAN) > 0)
