@@ -22,6 +22,8 @@ from snavio.wire.latency import (
 from snavio.wire.stats import (
     DISPATCHED,
     FORMAT,
+    MAX_ITEM_ROWS,
+    MAX_WORD_LENGTH,
     SHARDS,
     MalformedStats,
     StatRow,
@@ -105,11 +107,54 @@ def test_columns_that_do_not_fit_together_are_refused(columns, says):
         decode_rows(bytes([FORMAT]) + zlib.compress(msgspec.msgpack.encode(columns)))
 
 
+def columns_of(words, rows):
+    """So many rows of one word, which deflate to next to nothing."""
+    zeros = [0] * rows
+    return [words, zeros, zeros, zeros, zeros, zeros, [1] * rows]
+
+
+@pytest.mark.parametrize(
+    ("columns", "says"),
+    [
+        (columns_of(["w" * (MAX_WORD_LENGTH + 1)], 1), f"length <= {MAX_WORD_LENGTH} "),
+        (columns_of(["w"], MAX_ITEM_ROWS + 1), f"length <= {MAX_ITEM_ROWS} "),
+        (columns_of(["w"] * (4 * MAX_ITEM_ROWS + 1), 1), f"length <= {4 * MAX_ITEM_ROWS} "),
+        (columns_of(["w" * MAX_WORD_LENGTH] * 2**15, 1), "too large"),
+    ],
+)
+def test_a_small_item_that_would_become_a_large_one_is_refused(columns, says):
+    encoded = bytes([FORMAT]) + zlib.compress(msgspec.msgpack.encode(columns))
+    assert len(encoded) < 50_000
+    with pytest.raises(MalformedStats, match=says):
+        decode_rows(encoded)
+    assert decode_rows(
+        bytes([FORMAT]) + zlib.compress(msgspec.msgpack.encode(columns_of(["w" * 256], 2**15)))
+    )
+
+
+@pytest.mark.parametrize(
+    "many",
+    [
+        # What deflates well is not kept apart by its weight alone.
+        [StatRow("a/x", "t", "c", f"r{i % 9}", i % 90, 1) for i in range(2 * MAX_ITEM_ROWS + 5)],
+        [StatRow(f"{i:05d}" + "w" * 250, "t", "c", DISPATCHED, 3, 1) for i in range(MAX_ITEM_ROWS)],
+        [StatRow("s" * 1000 + str(i), "t" * 1000, "c" * 1000, DISPATCHED, 3, 1) for i in range(20)],
+        [StatRow(*(chr(0x1F600 + i) * 1000 for i in range(4)), 3, 1)],
+    ],
+    ids=["rows", "bytes", "words", "one row"],
+)
+def test_whatever_a_worker_counts_it_writes_nothing_that_a_reader_would_refuse(many):
+    items = encode_window(many, worker="fast-1", service="fast", window=120, sequence=4)
+    found = [row for item in items for row in decode_rows(item.rows)]
+    assert [row.source for row in found] == [row.source[:MAX_WORD_LENGTH] for row in many]
+    assert max(item.row_count for item in items) <= MAX_ITEM_ROWS
+
+
 def test_rows_of_a_later_format_and_bombs_are_refused():
     with pytest.raises(MalformedStats, match="format 9"):
         decode_rows(b"\x09")
     with pytest.raises(MalformedStats, match="too large"):
-        decode_rows(bytes([FORMAT]) + zlib.compress(bytes(65 * 1024 * 1024)))
+        decode_rows(bytes([FORMAT]) + zlib.compress(bytes(5 * 1024 * 1024)))
     with pytest.raises(MalformedStats, match="cut short"):
         decode_rows(encode_rows([StatRow("a/b", "t", "c", DISPATCHED, 3, 1)])[:-3])
 

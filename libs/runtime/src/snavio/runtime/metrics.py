@@ -124,7 +124,7 @@ LIMIT_SHADOWED = _metric(
 LEASES = _metric("Snavio.RateLimit.Leases", "counter", "1", "Leases asked for", "outcome")
 BANS = _metric("Snavio.Fairness.Bans", "counter", "1", "Bans placed", "scope")
 FAIRNESS_REJECTIONS = _metric("Snavio.Fairness.Rejected", "counter", "1", "Commands refused for dominance")
-STATS_LOST = _metric("Snavio.Fairness.StatsLost", "counter", "1", "Dispatch counts that could not be pushed")
+STATS_LOST = _metric("Snavio.Fairness.StatsLost", "counter", "1", "Minutes of counts dropped unwritten")
 
 # Queues of the platform
 QUEUE_MESSAGES = _metric(

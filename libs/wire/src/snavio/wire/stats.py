@@ -31,13 +31,18 @@ SHARDS = 16
 RETENTION_SECONDS = 2 * 24 * 3600
 MAX_ITEM_BYTES = 350_000
 """What an item may weigh, safely under the store's 400 KB."""
+MAX_ITEM_ROWS = 2**15
+"""How many rows an item may hold: more go into further parts."""
+MAX_WORD_LENGTH = 256
+"""How long a text of a row may be. Twice the longest name there can be; of anything longer only the start is written."""
 DISPATCHED = "dispatched"
 """The outcome of a delivered command; every other outcome is the reason of a rejection."""
 NO_BUCKET = -1
 """The bucket of a rejection: only what was dispatched has a latency."""
 
 FORMAT = 1
-_MAX_DECODED_BYTES = 64 * 1024 * 1024
+_MAX_DECODED_BYTES = 4 * 1024 * 1024
+"""What an item may weigh inflated: a few hundred bytes can otherwise become anything."""
 
 Service: TypeAlias = Literal["fast", "slow"]
 _Index: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
@@ -45,7 +50,11 @@ _MOST_COUNTED = 2**40
 """By a worker in a minute: far above anything real, and far enough below 64 bits that no sum over items overflows."""
 _Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=_MOST_COUNTED)]
 _Bucket: TypeAlias = Annotated[int, msgspec.Meta(ge=NO_BUCKET, le=LAST_BUCKET)]
-_Word: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
+_Word: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_WORD_LENGTH)]
+_Words: TypeAlias = Annotated[list[_Word], msgspec.Meta(max_length=4 * MAX_ITEM_ROWS)]
+_Indices: TypeAlias = Annotated[list[_Index], msgspec.Meta(max_length=MAX_ITEM_ROWS)]
+_Buckets: TypeAlias = Annotated[list[_Bucket], msgspec.Meta(max_length=MAX_ITEM_ROWS)]
+_Counts: TypeAlias = Annotated[list[_Count], msgspec.Meta(max_length=MAX_ITEM_ROWS)]
 
 
 class MalformedStats(ValueError):  # noqa: N818 - reads as what the item is
@@ -66,13 +75,13 @@ class StatRow(msgspec.Struct, frozen=True, gc=False, order=True):
 class Columns(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """Rows in columns: each text once in `words`, and by index in the columns. All columns have the same length."""
 
-    words: list[_Word]
-    source: list[_Index]
-    target: list[_Index]
-    command: list[_Index]
-    outcome: list[_Index]
-    bucket: list[_Bucket]
-    count: list[_Count]
+    words: _Words
+    source: _Indices
+    target: _Indices
+    command: _Indices
+    outcome: _Indices
+    bucket: _Buckets
+    count: _Counts
 
 
 class StatsItem(msgspec.Struct, frozen=True, gc=False, kw_only=True):
@@ -144,9 +153,10 @@ def encode_window(
     retention_seconds: int = RETENTION_SECONDS,
     max_bytes: int = MAX_ITEM_BYTES,
 ) -> list[StatsItem]:
-    """The items of a closed window: at least one, each light enough for the store. The same rows give the same items.
+    """The items of a closed window: at least one, each light enough for the store and for whoever reads it.
 
-    Raises `ValueError` for a window that is not aligned, or a worker id that cannot be part of a key.
+    The same rows give the same items. Raises `ValueError` for a window that is not aligned, or a worker id that cannot be
+    part of a key.
     """
     if window % WINDOW_SECONDS:
         raise ValueError(f"A window starts at a multiple of {WINDOW_SECONDS} s, not at {window}.")
@@ -177,17 +187,7 @@ def encode_window(
 
 def encode_rows(rows: Iterable[StatRow]) -> bytes:
     """Rows as the `rows` attribute of an item: a format byte, then deflated MessagePack columns."""
-    words: dict[str, int] = {}
-    columns = Columns([], [], [], [], [], [], [])
-    for row in rows:
-        columns.source.append(words.setdefault(row.source, len(words)))
-        columns.target.append(words.setdefault(row.target, len(words)))
-        columns.command.append(words.setdefault(row.command, len(words)))
-        columns.outcome.append(words.setdefault(row.outcome, len(words)))
-        columns.bucket.append(row.bucket)
-        columns.count.append(row.count)
-    columns.words.extend(words)
-    return bytes([FORMAT]) + zlib.compress(msgspec.msgpack.encode(columns), level=6)
+    return _deflated(_packed(rows))
 
 
 def decode_columns(encoded: bytes) -> Columns:
@@ -236,12 +236,32 @@ def decode_rows(encoded: bytes) -> list[StatRow]:
 _columns = msgspec.msgpack.Decoder(Columns)
 
 
+def _packed(rows: Iterable[StatRow]) -> bytes:
+    words: dict[str, int] = {}
+    columns = Columns([], [], [], [], [], [], [])
+    for row in rows:
+        columns.source.append(words.setdefault(row.source, len(words)))
+        columns.target.append(words.setdefault(row.target, len(words)))
+        columns.command.append(words.setdefault(row.command, len(words)))
+        columns.outcome.append(words.setdefault(row.outcome, len(words)))
+        columns.bucket.append(row.bucket)
+        columns.count.append(row.count)
+    columns.words.extend(word[:MAX_WORD_LENGTH] for word in words)
+    return msgspec.msgpack.encode(columns)
+
+
+def _deflated(packed: bytes) -> bytes:
+    return bytes([FORMAT]) + zlib.compress(packed, level=6)
+
+
 def _pieces(rows: Sequence[StatRow], max_bytes: int) -> Iterator[tuple[int, bytes]]:
-    """Halve until each piece is light enough: rarely more than once, and the same way each time."""
-    encoded = encode_rows(rows)
-    if len(encoded) <= max_bytes or len(rows) <= 1:
-        yield len(rows), encoded
-        return
+    """Halve until each piece is within all that a reader accepts: rarely more than once, and the same way each time."""
+    if len(rows) <= MAX_ITEM_ROWS:
+        packed = _packed(rows)
+        encoded = _deflated(packed)
+        if len(rows) <= 1 or (len(packed) < _MAX_DECODED_BYTES and len(encoded) <= max_bytes):
+            yield len(rows), encoded
+            return
     middle = len(rows) // 2
     yield from _pieces(rows[:middle], max_bytes)
     yield from _pieces(rows[middle:], max_bytes)
