@@ -7,4 +7,5 @@ import sys
 
 from snavio.spark.cli import main
 
-main(sys.argv[1:])
+# EMR records a job as failed by this alone.
+sys.exit(main(sys.argv[1:]))

@@ -15,7 +15,7 @@ trap 'rm -rf "$work"' EXIT
 mkdir -p "$out"
 
 uv=${UV:-$(command -v uv || echo .tools/bin/uv)}
-[[ -x $uv ]] || tools/fetch-uv .tools
+command -v "$uv" > /dev/null || tools/fetch-uv .tools
 
 if [[ -n ${PYTHON_HOME:-} ]]; then
   cp -a "$PYTHON_HOME" "$work/environment"

@@ -35,10 +35,11 @@ from pyspark.sql import Observation
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from snavio.embedded.launch import embedded_aws
-from snavio.spark.audit import Lateness, audit
+from snavio.spark.audit import audit
 from snavio.spark.clients import client_of
 from snavio.spark.folders import open_folder
 from snavio.spark.lake import Lake
+from snavio.spark.plan import Lateness
 from snavio.spark.rollup import rollup
 from snavio.spark.schemas import COUNTS
 from snavio.spark.session import open_session, size_shuffles

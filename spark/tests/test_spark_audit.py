@@ -17,11 +17,12 @@ from snavio.aws.boto.session import open_aws
 from snavio.domain.models import Ban, BanMode, Route
 from snavio.registry.rows import decode_row
 from snavio.registry.store import RegistryStore
-from snavio.spark.audit import Lateness, StoreFeed, audit
+from snavio.spark.audit import StoreFeed, audit, compact
 from snavio.spark.cli import registry_sink
 from snavio.spark.clients import client_of
 from snavio.spark.folders import open_folder
 from snavio.spark.lake import Lake
+from snavio.spark.plan import Lateness
 from snavio.spark.source import read_counts, read_items
 from snavio.spark.store import Store, write_items
 from snavio.spark.synthetic import Abuser, Spec, arrivals, worker_rows
@@ -161,7 +162,7 @@ def test_the_abuser_is_banned_and_told_and_nobody_else_whatever_is_late_repeated
 
     assert (first.banned, first.malformed, first.behind) == ([ABUSER], 2, 0)
     bans, events, changes = platform.consequences()
-    assert bans == [Ban(source=ABUSER, mode=BanMode.WARM, until=float(START + 600), reason=bans[0].reason)]
+    assert bans == [Ban(source=ABUSER, mode=BanMode.WARM, until=float(START + 900), reason=bans[0].reason)]
     assert {event.tenant for event in events} == {"tenant-4", "owner"}
     assert {event.event_id for event in events} == {
         derived_id("abuse", ABUSER, str(START), tenant) for tenant in ("tenant-4", "owner")
@@ -170,6 +171,7 @@ def test_the_abuser_is_banned_and_told_and_nobody_else_whatever_is_late_repeated
     assert events[0].total_violations == 2
     aside = {row["item"]: row for row in lake.faults.read(spark, START, START + 60).collect()}
     assert aside.keys() == {"broken#0", "huge#0"}
+    assert json.loads(aside["huge#0"]["head"])["row_count"] == 2**63 - 1
     assert bytes(aside["broken#0"]["raw"]) == b"\x01junk"
 
     again = platform.audit(spark, lake)
@@ -184,6 +186,44 @@ def test_the_abuser_is_banned_and_told_and_nobody_else_whatever_is_late_repeated
     assert corrected.banned == [ABUSER]
     assert sums(spark, lake) == expected_sums(SPEC)
     assert platform.consequences() == (bans, [], changes)
+
+
+def files_of(lake):
+    """How many files of each table count."""
+    tables = (lake.minutes, lake.feed, lake.faults, lake.abuse)
+    return {table.name: len(table.select(START, START + 3600).files) for table in tables}
+
+
+def test_a_commit_of_few_rows_is_few_files_and_an_hour_that_is_over_is_one_of_each(spark, platform, lake):
+    items = [arrival.item for arrival in arrivals(SPEC)]
+    assert len({item.shard for item in items}) > 1
+    broken = [msgspec.structs.replace(item, sk=f"b#{i}", rows=b"") for i, item in enumerate(items)]
+    for i in range(2):
+        write_items(platform.store, [item for item in items + broken if item.window == START + 60 * i])
+        platform.audit(spark, lake, now=NOW - 60 * (1 - i))
+    assert {files_of(lake)[name] for name in ("feed", "faults")} == {2}
+    before = sums(spark, lake)
+    compact(spark, lake, START + 7200, now=NOW)
+    assert files_of(lake) == {"minutes": 1, "feed": 1, "faults": 1, "abuse": 1}
+    assert sums(spark, lake) == before
+    assert lake.faults.read(spark, START, START + 3600).count() == len(broken)
+
+
+@pytest.mark.timeout(120)
+def test_minutes_in_which_nobody_did_anything_are_audited_like_others(spark, platform, lake):
+    for number, worker in enumerate(("fast-1", "fast-2", "slow-1")):
+        for sequence in range(2):
+            item = encode_window(
+                [], worker=worker, service=worker[:4], window=START + 60 * sequence, sequence=sequence
+            )
+            write_items(platform.store, item)
+        done = platform.audit(spark, lake)
+        assert (done.changed, done.items, done.rows, done.malformed) == (2, 2 * (number + 1), 0, 0)
+    assert lake.minutes.fingerprints(START, START + 120).keys() == {START, START + 60}
+    assert lake.feed.read(spark, START, START + 120).count() == 6
+    assert sums(spark, lake) == {}
+    assert platform.audit(spark, lake).changed == 0
+    assert platform.consequences()[:2] == ([], [])
 
 
 class Stopped(Exception):  # noqa: N818

@@ -11,9 +11,10 @@ import pytest
 from snavio.aws.memory.tables import MemoryTables
 from snavio.domain.models import Ban, BanMode
 from snavio.registry.store import RegistryStore
-from snavio.spark.audit import Lateness, plan
 from snavio.spark.bans import AbuseBan, events_of, in_force, judge
+from snavio.spark.dominance import Thresholds
 from snavio.spark.loop import every
+from snavio.spark.plan import Lateness, Plan, plan
 from snavio.spark.sink import RegistrySink
 from snavio.spark.watermark import State
 from snavio.wire.events import decode_event
@@ -126,25 +127,51 @@ def test_a_ban_found_after_it_would_have_ended_is_not_applied():
     assert in_force([BAN], 1200) == []
 
 
+def test_a_ban_lasts_five_to_fifteen_minutes_from_when_what_it_is_for_can_be_seen():
+    limits, settle, period = Thresholds(), Lateness().settle_seconds, 60
+    until = limits.ban_windows * limits.ban_window_seconds
+    first = limits.min_minutes * 60 + settle
+    last = limits.ban_window_seconds + settle + period
+    assert 5 * 60 <= until - last < until - first <= 15 * 60
+
+
 DAY = 86_400
+LATE = Lateness(windows=10, settle_seconds=15, most_windows=30)
+NOW = 20 * DAY + 70.0
 
 
 def test_the_first_run_looks_back_and_later_ones_from_the_watermark():
-    late = Lateness(windows=10, settle_seconds=15, most_windows=30)
-    now = 20 * DAY + 70.0
-    assert plan(now, None, late) == (20 * DAY - 600, 20 * DAY, 0)
-    assert plan(now + 5, None, late) == (20 * DAY - 540, 20 * DAY + 60, 0)
-    assert plan(now, State(20 * DAY - 60), late) == (20 * DAY - 660, 20 * DAY, 0)
+    assert plan(NOW, None, LATE) == Plan(20 * DAY - 600, 20 * DAY, 0, 0)
+    assert plan(NOW + 5, None, LATE) == Plan(20 * DAY - 540, 20 * DAY + 60, 0, 0)
+    assert plan(NOW, State(20 * DAY - 60), LATE) == Plan(20 * DAY - 660, 20 * DAY, 0, 0)
+
+
+def test_a_first_run_begins_where_it_is_told_and_later_ones_where_the_last_one_ended():
+    since = 20 * DAY - 3600 + 17.0
+    assert plan(NOW, None, LATE, since=since) == Plan(20 * DAY - 3600, 20 * DAY - 1800, 30, 0)
+    assert plan(NOW, State(20 * DAY - 60), LATE, since=since) == plan(NOW, State(20 * DAY - 60), LATE)
+    ahead = plan(NOW, None, LATE, since=NOW + 9999)
+    assert (ahead.start, ahead.end, ahead.behind) == (20 * DAY, 20 * DAY, 0)
 
 
 def test_after_an_outage_runs_catch_up_in_steps_and_never_read_what_the_store_let_go():
-    late = Lateness(windows=10, settle_seconds=15, most_windows=30)
-    now = 20 * DAY + 70.0
-    start, end, behind = plan(now, State(20 * DAY - 3600), late)
-    assert (start, end, behind) == (20 * DAY - 4200, 20 * DAY - 1800, 30)
-    start, end, _ = plan(now, State(10 * DAY), late)
-    assert start > now - RETENTION_SECONDS
-    assert end == start + 1800
+    assert plan(NOW, State(20 * DAY - 3600), LATE) == Plan(20 * DAY - 4200, 20 * DAY - 1800, 30, 0)
+    after = plan(NOW, State(10 * DAY), LATE)
+    assert after.start > NOW - RETENTION_SECONDS
+    assert after.end == after.start + 1800
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_what_the_store_let_go_of_before_it_was_read_is_told_once(first):
+    oldest = plan(NOW, State(0), LATE).start
+
+    def expired(begin):
+        planned = plan(NOW, None, LATE, since=begin) if first else plan(NOW, State(begin), LATE)
+        assert planned.start >= oldest
+        return planned.expired
+
+    assert [expired(oldest + 60 * i) for i in (-100, -1, 0, 1)] == [100, 1, 0, 0]
+    assert plan(NOW, State(plan(NOW, State(0), LATE).end), LATE).expired == 0
 
 
 def test_the_loop_keeps_to_the_minute_and_skips_what_it_missed():

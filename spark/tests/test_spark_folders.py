@@ -161,6 +161,24 @@ def test_a_lake_is_named_by_a_path_or_a_uri(tmp_path, monkeypatch):
         open_folder("gs://b/lake")
 
 
+def test_a_path_is_named_to_spark_as_it_is_and_a_file_uri_is_decoded(tmp_path):
+    odd = tmp_path / "my lake é 100%20 #1"
+    for named in (str(odd), odd.as_uri()):
+        folder = open_folder(named)
+        folder.write("a/b", b"1")
+        assert folder.uri == f"file://{odd}"
+    assert (odd / "a/b").read_bytes() == b"1"
+
+
+@pytest.mark.parametrize(
+    "uri",
+    ["la[ke", "la]ke", "a/{b", "a}", "a*/b", "la?ke", "la\\ke", "s3://b/a*", "s3://[b", "file:///a/%5Bb%5D"],
+)
+def test_a_path_that_spark_would_read_as_a_pattern_is_refused_in_a_sentence(uri):
+    with pytest.raises(ValueError, match=r"^Spark would take . .*in the path of a lake for a pattern: .*\.$"):
+        open_folder(uri)
+
+
 # What writers make of a table
 
 
@@ -177,7 +195,7 @@ class Rows:
         hour = min(values) % 86_400 // HOUR
         path = f"minutes/date=2025-11-18/hour={hour:02d}/run={run}/part-0.parquet"
         self.folder.write(path, msgspec.json.encode(values))
-        return Staged(run, {period: str(value) for period, value in values.items()}, over)
+        return Staged(run, {period: str(value) for period, value in values.items()}, [path], over)
 
     def replace(self, values, now=0.0):
         self.table.commit(self.stage(values), now=now)
@@ -313,9 +331,9 @@ def test_a_run_over_midnight_is_corrected_on_both_sides_of_it(tmp_path):
     before, after = MIDNIGHT - 60, MIDNIGHT
 
     def commit(run, *periods):
-        for place in ("date=2025-11-17/hour=23", "date=2025-11-18/hour=00"):
-            folder.write(f"minutes/{place}/run={run}/part-0.parquet", b"")
-        table.commit(Staged(run, dict.fromkeys(periods, run)), now=0)
+        places = ("date=2025-11-17/hour=23", "date=2025-11-18/hour=00")
+        files = [f"minutes/{place}/run={run}/part-0.parquet" for place in places]
+        table.commit(Staged(run, dict.fromkeys(periods, run), files), now=0)
 
     commit("one", before - 60, before, after, after + 60)
     commit("two", before, after)

@@ -9,7 +9,10 @@ from collections import Counter
 
 import pytest
 
-from snavio.spark.folders import LocalFolder
+from snavio.spark.audit import _abuse_frame, recorded
+from snavio.spark.bans import AbuseBan
+from snavio.spark.dominance import Thresholds
+from snavio.spark.folders import LocalFolder, open_folder
 from snavio.spark.lake import Lake
 from snavio.spark.page import Abuse, Failure, Hour, Report, Served, Silence, Use, page
 from snavio.spark.report import report
@@ -67,6 +70,57 @@ def test_a_table_replaces_periods_hides_what_is_staged_and_compacts_without_chan
     # The rows of a period without any are none, and it is as done as others.
     table.commit(table.stage(rows_of(spark, []), {end: "empty"}), now=0)
     assert table.fingerprints(end, end + 60) == {end: "empty"}
+
+
+def one_minute(spark, count=7):
+    return rows_of(spark, [(MIDNIGHT, "a/x", "fast", DISPATCHED, 5, count)])
+
+
+def test_a_lake_may_be_in_a_folder_of_any_name(spark, tmp_path):
+    table = Lake(open_folder(str(tmp_path / "my lake é 100% a%20b+c#1"))).minutes
+    table.replace(one_minute(spark), {MIDNIGHT: "one"}, now=0)
+    assert sums(table.read(spark, MIDNIGHT, MIDNIGHT + 60)) == {(MIDNIGHT, "a/x"): 7}
+
+
+def test_rows_that_spark_wrote_elsewhere_are_not_committed_as_none(spark, tmp_path):
+    class Astray(LocalFolder):
+        uri = f"file://{tmp_path / 'elsewhere'}"
+
+    table = Lake(Astray(tmp_path / "lake")).minutes
+    with pytest.raises(
+        FileNotFoundError, match=r"Spark wrote to .*elsewhere/minutes/date=2025-11-18/.*nothing is found"
+    ):
+        table.replace(one_minute(spark), {MIDNIGHT: "one"}, now=0)
+    assert table.fingerprints(MIDNIGHT, MIDNIGHT + 60) == {}
+    table.replace(rows_of(spark, []), {MIDNIGHT: "none"}, now=0)
+    assert table.fingerprints(MIDNIGHT, MIDNIGHT + 60) == {MIDNIGHT: "none"}
+
+
+def test_an_hour_of_one_commit_is_crowded_by_its_files_and_one_of_many_commits_by_those(
+    spark, lake, tmp_path
+):
+    table, end = lake.minutes, MIDNIGHT + 7200
+    several = rows_of(spark, [(MIDNIGHT, f"a/{i}", "fast", DISPATCHED, 5, 1) for i in range(30)]).repartition(
+        3
+    )
+    table.replace(several, {MIDNIGHT: "one"}, now=0)
+    for i in range(2):
+        table.replace(rows_of(spark, []), {MIDNIGHT + 3600 + 60 * i: "none"}, now=0)
+    assert len(list(tmp_path.rglob("*.parquet"))) == 3
+    assert table.crowded(MIDNIGHT, end, most_files=3) == []
+    assert table.compact(spark, MIDNIGHT, end, now=0) == [MIDNIGHT, MIDNIGHT + 3600]
+    assert len(table.select(MIDNIGHT, end).files) == 1
+    assert sums(table.read(spark, MIDNIGHT, end)).total() == 30
+    assert table.crowded(MIDNIGHT, end) == []
+
+
+def test_every_ban_that_reaches_into_a_window_is_known_when_the_window_is_judged(spark, lake):
+    limits = Thresholds()
+    bans = [AbuseBan("a/x", MIDNIGHT + 300 * i, MIDNIGHT + 300 * i + 900, ("t",), 2, 2) for i in range(4)]
+    marks = {ban.window: "1" for ban in bans}
+    lake.abuse.replace(_abuse_frame(spark, bans), marks, now=0)
+    judged = MIDNIGHT + 900
+    assert recorded(spark, lake, limits, [judged]) == [ban for ban in bans if ban.until > judged]
 
 
 def test_a_correction_that_comes_while_an_hour_is_compacted_stays(spark, lake, monkeypatch):
@@ -187,6 +241,18 @@ def test_reports_are_exact_and_late_data_corrects_them(spark, lake, tmp_path):
     assert (failed["tenant"], failed["reason"], failed["count"]) == ("b", "acl-deny", 100)
 
 
+def test_the_reports_size_their_shuffles_for_what_they_read(spark, lake):
+    setting = "spark.sql.shuffle.partitions"
+    lake.minutes.replace(one_minute(spark), {MIDNIGHT: "1"}, now=0)
+    before = spark.conf.get(setting)
+    spark.conf.set(setting, "7")
+    try:
+        report(spark, lake, MIDNIGHT, MIDNIGHT + DAY, now=MIDNIGHT + DAY)
+        assert spark.conf.get(setting) == "2"
+    finally:
+        spark.conf.set(setting, before)
+
+
 def test_a_page_holds_everything_itself_and_escapes_what_others_chose():
     evil = "<script>alert(1)</script>"
     html = page(
@@ -203,12 +269,17 @@ def test_a_page_holds_everything_itself_and_escapes_what_others_chose():
             failures=[Failure(evil, 1)],
             abuse=[Abuse(MIDNIGHT, evil, [evil], 2, MIDNIGHT + 600)],
             silences=[Silence(evil, "fast", MIDNIGHT, 1, "crash")],
+            more_silences=1234,
             items=3,
             malformed=1,
         )
     )
     assert "<script" not in html
     assert not re.search(r"(src|href|url)\s*[=(]", html)
+    assert "And 1,234 more like these." in html
+    # Abuse that was found too late is on the page as well, and nobody was banned for it.
+    assert "1 cases of dominance" in html
+    assert "banned until" not in html
     empty = page(
         Report(
             day="2025-11-18",
@@ -220,6 +291,7 @@ def test_a_page_holds_everything_itself_and_escapes_what_others_chose():
             failures=[],
             abuse=[],
             silences=[],
+            more_silences=0,
             items=0,
             malformed=0,
         )

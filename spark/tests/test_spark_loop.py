@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
+import textwrap
 
 import pytest
 from botocore.exceptions import ClientError, NoRegionError
@@ -12,7 +16,11 @@ from snavio.aws.errors import Refused, SnavioError
 from snavio.spark import cli
 from snavio.spark.clients import client_of
 from snavio.spark.failures import sentence
+from snavio.spark.folders import open_folder
 from snavio.spark.loop import run_at
+from snavio.spark.report import Reported
+from snavio.spark.reports import Prices
+from snavio.spark.watermark import State, write_state
 
 THROTTLED = ClientError({"Error": {"Code": "ThrottlingException", "Message": "Rate exceeded"}}, "Query")
 WRAPPED = """An error occurred while calling o87.collectToPython.
@@ -105,7 +113,13 @@ def test_an_error_of_ours_ends_a_loop_at_once():
         ["audit", "--spread-targets", "0"],
         ["audit", "--late-windows", "0"],
         ["report", "--days", "0"],
+        ["audit", "--since", "yesterday"],
+        ["report", "--days", "1000000"],
         ["report", "--price", "quick=1"],
+        ["report", "--price", "fast"],
+        ["report", "--price", "fast=nan"],
+        ["report", "--price", "fast=inf"],
+        ["report", "--price", "fixed_a_day=-1"],
     ],
 )
 def test_a_wrong_option_is_wrong_usage_and_starts_nothing(wrong, tmp_path, capsys, monkeypatch):
@@ -138,17 +152,90 @@ def test_a_missing_region_ends_in_one_sentence_before_spark_is_started(
         cli.main(["audit", "--lake", str(tmp_path), "--debug"])
 
 
+class Session:
+    """In the place of Spark's."""
+
+    stopped = False
+
+    def stop(self):
+        self.stopped = True
+
+
+def audited(folder):
+    """Make a lake of it, as an audit would."""
+    write_state(open_folder(str(folder)), State(0))
+
+
+def test_a_report_on_a_folder_that_is_no_lake_says_so_and_starts_nothing(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(cli, "open_session", lambda *_, **__: pytest.fail("started"))
+    assert cli.main(["report", "--lake", str(tmp_path / "lakee")]) == 1
+    assert capsys.readouterr().err.startswith(f"Error: There is no lake at {tmp_path}/lakee")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_report_gets_the_prices_and_days_that_were_typed(tmp_path, monkeypatch):
+    asked = []
+
+    def run(_, __, start, end, *, prices, **___):
+        asked.append((start, end, prices))
+        return Reported(hours=0, days=[], pages=[])
+
+    audited(tmp_path)
+    monkeypatch.setattr(cli, "open_session", lambda *_, **__: Session())
+    monkeypatch.setattr(cli, "run_report", run)
+    typed = ["--days", "3660", "--until", "1970-01-02", "--price", "fast=4.5", "--price", "slow=0"]
+    assert cli.main(["report", "--lake", str(tmp_path), *typed]) == 0
+    assert asked == [(0, 2 * 86_400, Prices(fast=4.5, slow=0.0))]
+
+
+def test_a_first_run_begins_at_the_time_that_was_typed_in_utc(tmp_path, monkeypatch):
+    asked = []
+
+    def run(*_, since, **__):
+        asked.append(since)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "query_shard", lambda *_: iter([[]]))
+    monkeypatch.setattr(cli, "open_session", lambda *_, **__: Session())
+    monkeypatch.setattr(cli, "run_audit", run)
+    arguments = ["audit", "--lake", str(tmp_path), "--every", "60"]
+    # Ctrl-C is no error of anybody's.
+    assert [cli.main([*arguments, *more]) for more in ([], ["--since", "2025-11-18T12:00"])] == [130, 130]
+    assert asked == [None, 1_763_467_200.0]
+
+
+INTERRUPTED = """
+    import sys
+    from snavio.spark import cli
+
+    def run(session, *_, **__):
+        print("working", flush=True)
+        session.range(10**12).selectExpr("sum(id % 7)").collect()
+
+    cli.run_report = run
+    sys.exit(cli.main(sys.argv[1:]))
+"""
+
+
+def test_ctrl_c_while_spark_works_ends_quietly_with_the_code_of_an_interrupt(tmp_path):
+    audited(tmp_path)
+    command = [sys.executable, "-c", textwrap.dedent(INTERRUPTED), "report", "--lake", str(tmp_path)]
+    with (tmp_path / "said").open("w+") as said:
+        job = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=said)
+        assert job.stdout.readline() == b"working\n"
+        job.send_signal(signal.SIGINT)
+        job.communicate()
+        said.seek(0)
+        assert "Traceback" not in said.read()
+    assert job.returncode == 130
+
+
 def test_a_failed_job_is_an_error_the_command_line_tells_in_a_sentence(tmp_path, monkeypatch):
-    class Session:
-        stopped = False
-
-        def stop(self):
-            self.stopped = True
-
     def broken(*_, **__):
         raise JavaError("An error occurred while calling o1.x.\n: java.lang.OutOfMemoryError: heap")
 
     session = Session()
+    audited(tmp_path)
     monkeypatch.setattr(cli, "open_session", lambda *_, **__: session)
     monkeypatch.setattr(cli, "run_report", broken)
     with pytest.raises(SnavioError, match=r"^java.lang.OutOfMemoryError: heap\.$"):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter, defaultdict
 
 from chispa import assert_df_equality
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from snavio.spark.dominance import Thresholds, abuse, violations
@@ -18,7 +19,7 @@ NOON = 1_763_467_200  # 2025-11-18T12:00:00Z
 
 def counts_of(spark, rows):
     """Rows (window, service, source, target, command, outcome, bucket, count) as the feed has them."""
-    return spark.createDataFrame([(*row, None, None, None) for row in rows], COUNTS)
+    return spark.createDataFrame([(*row, *[None] * 4) for row in rows], COUNTS)
 
 
 def minutes_of(spark, rows):
@@ -39,7 +40,7 @@ def test_counts_of_workers_add_up_and_malformed_items_stay_out(spark):
             (NOON, *key, "acl-deny", -1, 2),
             (NOON + 3660, "slow", *key[1:], DISPATCHED, 40, 5),
         ],
-    ).union(spark.createDataFrame([(NOON, *[None] * 7, "w#0", "cut short", b"x")], COUNTS))
+    ).union(spark.createDataFrame([(NOON, *[None] * 7, "w#0", "cut short", "{}", b"x")], COUNTS))
     expected = spark.createDataFrame(
         [
             (NOON, "a/x", "t", "c", "fast", DISPATCHED, 40, 7, "2025-11-18", "12"),
@@ -50,7 +51,7 @@ def test_counts_of_workers_add_up_and_malformed_items_stay_out(spark):
         ROLLUP,
     )
     assert_df_equality(rollup(counts), expected, ignore_row_order=True, ignore_nullable=True)
-    aside = spark.createDataFrame([(NOON, "w#0", "cut short", b"x", "2025-11-18", "12")], FAULTS)
+    aside = spark.createDataFrame([(NOON, "w#0", "cut short", "{}", b"x", "2025-11-18", "12")], FAULTS)
     assert_df_equality(faults(counts), aside, ignore_nullable=True)
 
 
@@ -131,38 +132,69 @@ def test_one_bad_minute_is_a_burst_and_two_in_a_ban_window_are_abuse(spark):
         minute(NOON, "a/x") + minute(NOON + 240, "a/x") + minute(NOON + 60, "b/x") + minute(NOON + 360, "b/x")
     )
     found = abuse(violations(minutes_of(spark, rows), LIMITS), LIMITS)
-    expected = spark.createDataFrame([(NOON, "a/x", ["t"], 2, 2, NOON + 600, "2025-11-18", "12")], ABUSE)
+    expected = spark.createDataFrame([(NOON, "a/x", ["t"], 2, 2, NOON + 900, "2025-11-18", "12")], ABUSE)
     assert_df_equality(found, expected, ignore_nullable=True)
 
 
-traffic = st.lists(
-    st.tuples(
-        st.integers(0, 6).map(lambda i: NOON + 60 * i),
-        st.sampled_from(["fast", "slow"]),
-        st.sampled_from(["a/x", "b/x", "c/x", "d/x", "e/x"]),
-        st.sampled_from(["t", "u", "v"]),
-        st.sampled_from(["c", "d"]),
-        st.sampled_from([DISPATCHED, DISPATCHED, DISPATCHED, "acl-deny"]),
-        st.integers(0, 3),
-        st.integers(1, 400),
-    ),
-    max_size=150,
+WINDOWS = [NOON + 60 * i for i in range(7)]
+TARGETS = ["t", "u", "v"]
+row_of_traffic = st.tuples(
+    st.sampled_from(WINDOWS),
+    st.sampled_from(["fast", "slow"]),
+    st.sampled_from(["a/x", "b/x", "c/x", "d/x", "e/x"]),
+    st.sampled_from(TARGETS),
+    st.sampled_from(["c", "d"]),
+    st.sampled_from([DISPATCHED, DISPATCHED, DISPATCHED, "acl-deny"]),
+    st.integers(0, 3),
+    st.integers(1, 400),
+)
+# A source, the minutes and targets it floods, and how much of it there is for each dispatch of the others.
+flood = st.tuples(
+    st.sampled_from(["a/x", "evil/y"]),
+    st.sets(st.sampled_from(WINDOWS), min_size=3, max_size=7),
+    st.sets(st.sampled_from(TARGETS), min_size=1),
+    st.sampled_from([6, 5, 8, 3, 1.6, 12]),
 )
 
 
-@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(traffic)
-def test_spark_agrees_with_a_plain_reference(spark, rows):
-    rolled = rollup(counts_of(spark, rows)).cache()
-    sums = Counter()
-    for window, service, source, target, command, outcome, bucket, n in rows:
-        sums[window, source, target, command, service, outcome, bucket] += n
-    assert {tuple(row)[:7]: row["count"] for row in rolled.collect()} == sums
-    found = abuse(violations(rolled, LIMITS), LIMITS)
-    assert sorted(
-        (r["window"], r["source"], tuple(r["targets"]), r["violations"]) for r in found.collect()
-    ) == (plain_abuse(sums, LIMITS))
-    rolled.unpersist()
+@st.composite
+def traffic(draw):
+    """What honest sources do, and floods among it that are too much more often than not."""
+    rows = draw(st.lists(row_of_traffic, max_size=100))
+    for source, windows, targets, factor in draw(st.lists(flood, min_size=1, max_size=2)):
+        for window, target in itertools.product(sorted(windows), sorted(targets)):
+            rows.append((window, "fast", "honest/z", target, "c", DISPATCHED, 0, 40))
+            others = sum(
+                row[-1]
+                for row in rows
+                if (row[0], row[3], row[5]) == (window, target, DISPATCHED) and row[2] != source
+            )
+            rows.append((window, "fast", source, target, "d", DISPATCHED, 1, int(others * factor)))
+    return rows
+
+
+def test_spark_agrees_with_a_plain_reference(spark):
+    abusive = []
+
+    @settings(max_examples=8, deadline=None)
+    @given(traffic())
+    def agree(rows):
+        rolled = rollup(counts_of(spark, rows)).cache()
+        sums = Counter()
+        for window, service, source, target, command, outcome, bucket, n in rows:
+            sums[window, source, target, command, service, outcome, bucket] += n
+        assert {tuple(row)[:7]: row["count"] for row in rolled.collect()} == sums
+        found = abuse(violations(rolled, LIMITS), LIMITS)
+        expected = plain_abuse(sums, LIMITS)
+        abusive.append(bool(expected))
+        assert (
+            sorted((r["window"], r["source"], tuple(r["targets"]), r["violations"]) for r in found.collect())
+            == expected
+        )
+        rolled.unpersist()
+
+    agree()
+    assert any(abusive), "nobody abused, so nothing was compared"
 
 
 def plain_abuse(sums, limits):

@@ -75,15 +75,24 @@ def test_who_falls_silent_around_midnight_is_on_a_page(spark, lake):
         ],
     )
     until = NEXT + 600
-    before = {silence.worker: silence for silence in silent_workers(spark, lake, MIDNIGHT, until)}
+    before = {silence.worker: silence for silence in silent_workers(spark, lake, MIDNIGHT, until).silences}
     assert before.keys() == {"dies-at-58", "dies-at-midnight", "skips-midnight"}
     assert before["dies-at-58"] == Silence("dies-at-58", "fast", NEXT - 120, 1, "crash")
-    after = [(s.worker, s.window, s.windows, s.kind) for s in silent_workers(spark, lake, NEXT, until)]
+    lost = silent_workers(spark, lake, NEXT, until)
+    after = [(s.worker, s.window, s.windows, s.kind) for s in lost.silences]
     assert after == [
         ("dies-at-midnight", NEXT - 60, 1, "crash"),
         ("skips-midnight", NEXT - 60, 4, "gap"),
         ("dies-tomorrow", NEXT + 240, 1, "crash"),
     ]
+    assert lost.more == 0
+
+
+def test_of_very_many_silent_workers_the_first_are_named_and_the_others_counted(spark, lake):
+    record(spark, lake, [row for i in range(60) for row in worker(f"fast-{i:02d}", [0])])
+    lost = silent_workers(spark, lake, MIDNIGHT, NEXT + 600)
+    assert [silence.worker for silence in lost.silences] == [f"fast-{i:02d}" for i in range(48)]
+    assert lost.more == 12
 
 
 def test_a_page_is_made_again_when_a_worker_turns_out_to_be_silent_and_not_while_the_audit_is(

@@ -12,11 +12,12 @@ from live_platform import Fleet, live
 
 from snavio.domain.models import Ban, FairnessPolicy, Sensitivity
 from snavio.registry.rows import decode_row
-from snavio.spark.audit import Lateness, StoreFeed, audit
+from snavio.spark.audit import StoreFeed, audit
 from snavio.spark.cli import registry_sink
 from snavio.spark.dominance import Thresholds
 from snavio.spark.folders import open_folder
 from snavio.spark.lake import Lake
+from snavio.spark.plan import Lateness
 from snavio.spark.store import Store
 from snavio.wire.events import AbuseDetected, CommandEscalated, decode_event
 

@@ -21,7 +21,7 @@ from snavio.outbox.values import Fate, StoredRow
 from snavio.provisioning.describe import Settings, describe
 from snavio.provisioning.kinds import queues as queue_kind
 from snavio.runtime.logs import open_log
-from snavio.spark.audit import Lateness, plan
+from snavio.spark.plan import Lateness, plan
 from snavio.spark.reports import Prices
 from snavio.spark.watermark import State
 from snavio.wire.names import Names
@@ -80,8 +80,8 @@ def test_the_audit_asks_for_as_many_windows_as_are_reckoned_and_as_often():
     arguments = job["sparkSubmit"]["entryPointArguments"]
     assert float(arguments[arguments.index("--every") + 1]) == standing.AUDIT_SECONDS
     closed = window_of(1_763_467_200)
-    start, end, behind = plan(closed + 30.0, State(closed - standing.AUDIT_SECONDS), Lateness())
-    assert (end - start, behind) == (standing.AUDIT_WINDOWS * WINDOW_SECONDS, 0)
+    planned = plan(closed + 30.0, State(closed - standing.AUDIT_SECONDS), Lateness())
+    assert (planned.end - planned.start, planned.behind) == (standing.AUDIT_WINDOWS * WINDOW_SECONDS, 0)
 
 
 def test_reading_the_feed_is_on_the_bill():

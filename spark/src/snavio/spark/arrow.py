@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
@@ -59,10 +59,22 @@ def batch_of_rows(kinds: Mapping[str, Kind], rows: Sequence[Mapping[str, object]
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(list(kinds.items())))
 
 
-def merged(batches: Sequence[Batch]) -> Iterator[Batch]:
-    """The same rows in batches of a size Spark likes."""
-    if batches:
-        yield from pa.Table.from_batches(batches).combine_chunks().to_batches(max_chunksize=_BATCH_ROWS)
+def merged(batches: Iterable[Batch]) -> Iterator[Batch]:
+    """The same rows in batches of a size Spark likes; no more of them are held at a time than make one."""
+    held: list[Batch] = []
+    rows = 0
+    for batch in batches:
+        held.append(batch)
+        rows += batch.num_rows
+        if rows >= _BATCH_ROWS:
+            yield from _combined(held)
+            held, rows = [], 0
+    if held:
+        yield from _combined(held)
+
+
+def _combined(batches: Sequence[Batch]) -> Iterator[Batch]:
+    yield from pa.Table.from_batches(batches).combine_chunks().to_batches(max_chunksize=_BATCH_ROWS)
 
 
 def _fitting(value: object, kind: Kind) -> object:

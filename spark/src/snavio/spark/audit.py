@@ -18,6 +18,7 @@ from pyspark.sql.types import StructType
 
 from snavio.spark.bans import AbuseBan, BanSink, Verdict, events_of, judge
 from snavio.spark.dominance import Thresholds, abuse, violations
+from snavio.spark.plan import Lateness, plan
 from snavio.spark.progress import Tell, silent
 from snavio.spark.rollup import faults, feed, fingerprints, rollup
 from snavio.spark.schemas import ABUSE
@@ -25,24 +26,13 @@ from snavio.spark.session import size_shuffles
 from snavio.spark.source import read_counts, read_items
 from snavio.spark.table import DAY_SECONDS, HOUR_SECONDS, combined, frame_of, partition_columns
 from snavio.spark.watermark import State, read_state, write_state
-from snavio.wire.stats import RETENTION_SECONDS, WINDOW_SECONDS, window_of
+from snavio.wire.stats import WINDOW_SECONDS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from snavio.spark.lake import Lake
     from snavio.spark.store import Store
-
-
-class Lateness(msgspec.Struct, frozen=True, kw_only=True):
-    """Which windows a run looks at."""
-
-    settle_seconds: int = 15
-    """How long after a window closed its items are waited for before it is first read."""
-    windows: int = 10
-    """How many windows before the watermark are looked at again."""
-    most_windows: int = 360
-    """How many windows one run takes at most; after an outage, several runs catch up."""
 
 
 class Audited(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,6 +53,8 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
     compacted: int
     behind: int
     """Windows still to be read by the next run."""
+    expired: int
+    """Windows never read and now lost, since the store keeps none for longer than two days."""
 
 
 class Feed(Protocol):
@@ -93,17 +85,6 @@ class StoreFeed:
         return read_counts(self._spark, self._store, windows)
 
 
-def plan(now: float, state: State | None, lateness: Lateness) -> tuple[int, int, int]:
-    """The windows to look at, [start, end), and how many more have closed since."""
-    closed = window_of(now - lateness.settle_seconds)
-    # What the store may already have let go of must not be mistaken for an empty window.
-    oldest = window_of(now - RETENTION_SECONDS) + HOUR_SECONDS
-    watermark = state.audited_until if state else closed
-    start = max(watermark - lateness.windows * WINDOW_SECONDS, oldest)
-    end = min(closed, max(watermark, start) + lateness.most_windows * WINDOW_SECONDS)
-    return start, max(start, end), max(0, closed - end) // WINDOW_SECONDS
-
-
 def audit(
     spark: SparkSession,
     feed_of: Feed,
@@ -113,12 +94,14 @@ def audit(
     now: float,
     limits: Thresholds | None = None,
     lateness: Lateness | None = None,
+    since: float | None = None,
     tell: Tell = silent,
 ) -> Audited:
-    """One run."""
+    """One run; `since` is where the first one begins."""
     limits = limits or Thresholds()
     state = read_state(lake.folder)
-    start, end, behind = plan(now, state, lateness or Lateness())
+    planned = plan(now, state, lateness or Lateness(), since=since)
+    start, end = planned.start, planned.end
     windows = list(range(start, end, WINDOW_SECONDS))
     tell(f"looking at {len(windows)} windows")
     items = feed_of.items(windows).persist()
@@ -160,7 +143,8 @@ def audit(
         lifted=sorted({ban.source for ban in verdict.lifting}),
         events=told,
         compacted=compacted,
-        behind=behind,
+        behind=planned.behind,
+        expired=planned.expired,
     )
 
 
@@ -174,12 +158,13 @@ def store_windows(
     now: float,
 ) -> int:
     """Bring these windows of the lake up to date; returns how many items were malformed and set aside."""
-    lake.feed.replace(feed(items.where(F.col("window").isin(list(changed)))), changed, now=now)
+    # A row for each item, and a malformed one now and then: neither is worth a file for each shard it was read from.
+    lake.feed.replace(feed(items.where(F.col("window").isin(list(changed)))).coalesce(1), changed, now=now)
     faulty, malformed = Observation(), 0
     staged = lake.minutes.stage(rollup(counts, faulty), changed)
     start, end = min(changed), max(changed) + WINDOW_SECONDS
     if faulty.get["windows"] or lake.faults.fingerprints(start, end):
-        lake.faults.replace(faults(counts), changed, now=now)
+        lake.faults.replace(faults(counts).repartition(1), changed, now=now)
         malformed = lake.faults.read(spark, start, end).where(F.col("window").isin(list(changed))).count()
     # Last, since the fingerprints of this table are what says that a window is done.
     lake.minutes.commit(staged, now=now)
@@ -214,7 +199,8 @@ def recorded(spark: SparkSession, lake: Lake, limits: Thresholds, slots: Iterabl
     wanted = sorted(slots)
     if not wanted:
         return []
-    return _bans(lake.abuse.read(spark, wanted[0] - limits.ban_window_seconds, wanted[-1] + 1))
+    reach = (limits.ban_windows - 1) * limits.ban_window_seconds
+    return _bans(lake.abuse.read(spark, wanted[0] - reach, wanted[-1] + 1))
 
 
 def carry_out(verdict: Verdict, sink: BanSink, *, now: float, tell: Tell) -> int:
@@ -254,7 +240,7 @@ def _bans(found: DataFrame) -> list[AbuseBan]:
 def compact(spark: SparkSession, lake: Lake, before: int, *, now: float, hours: int = 3) -> int:
     """Write hours that late data no longer reaches as one file each; returns how many."""
     end = before // HOUR_SECONDS * HOUR_SECONDS
-    tables = (lake.minutes, lake.feed, lake.abuse)
+    tables = (lake.minutes, lake.feed, lake.faults, lake.abuse)
     return sum(len(table.compact(spark, end - hours * HOUR_SECONDS, end, now=now)) for table in tables)
 
 

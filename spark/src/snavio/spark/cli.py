@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-import math
 import os
 import time
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
 from snavio.aws.boto.session import open_aws
 from snavio.aws.errors import SnavioError
-from snavio.spark.audit import Audited, Lateness, StoreFeed
+from snavio.spark.audit import Audited, StoreFeed
 from snavio.spark.audit import audit as run_audit
 from snavio.spark.dominance import Thresholds
 from snavio.spark.failures import JobFailedError, is_around, sentence
-from snavio.spark.folders import open_folder
+from snavio.spark.folders import fault_of, open_folder
+from snavio.spark.interrupts import opening
 from snavio.spark.lake import Lake
 from snavio.spark.loop import every, run_at
+from snavio.spark.parameters import Number, Price
+from snavio.spark.plan import Lateness
 from snavio.spark.progress import silent
 from snavio.spark.report import report as run_report
 from snavio.spark.reports import Prices
@@ -28,6 +30,7 @@ from snavio.spark.session import open_session
 from snavio.spark.sink import RegistrySink
 from snavio.spark.store import Store, query_shard
 from snavio.spark.table import DAY_SECONDS
+from snavio.spark.watermark import read_state
 from snavio.wire.names import Names
 from snavio.wire.stats import window_of
 
@@ -39,19 +42,13 @@ if TYPE_CHECKING:
     from snavio.aws.ports import Tables
 
 
-class Number(click.FloatRange):
-    """A number within bounds, and really a number."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The number."""
-        number = float(super().convert(value, param, ctx))
-        if math.isnan(number):
-            self.fail(f"{value!r} is not a number.", param, ctx)
-        return number
+INTERRUPTED = 130
+"""The exit code of what Ctrl-C ended, as shells have it."""
 
 
 _SHARE = Number(0, 1)
 _COUNT = click.IntRange(1)
+_MOST_DAYS = 3_660
 _LAKE = click.option(
     "--lake",
     required=True,
@@ -103,6 +100,13 @@ def spark() -> None:
     help="Minutes before the watermark looked at again.",
 )
 @click.option(
+    "--since",
+    type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M"]),
+    metavar="TIME",
+    help="Where a first run begins, UTC (2026-11-17T08:00 or 2026-11-17), if the store goes back as far; as many"
+    " minutes back as --late-windows unless given.",
+)
+@click.option(
     "--target-share",
     type=_SHARE,
     default=0.80,
@@ -127,6 +131,7 @@ def audit(
     prefix: str,
     period: float | None,
     late_windows: int,
+    since: datetime | None,
     target_share: float,
     spread_share: float,
     spread_targets: int,
@@ -140,6 +145,7 @@ def audit(
       snavio spark audit --lake lake               once
       snavio spark audit --lake lake --every 60    every minute, on one warm session
       snavio spark audit --lake lake --json        one line of JSON a run
+      snavio spark audit --lake lake --since 2026-11-17T08:00    a first run over what the store still holds
     """
     check_lake(lake, master)
     names = Names(prefix=prefix)
@@ -165,6 +171,7 @@ def audit(
                     now=now,
                     limits=limits,
                     lateness=Lateness(windows=late_windows),
+                    since=since.replace(tzinfo=UTC).timestamp() if since else None,
                     tell=tell,
                 )
                 click.echo(msgspec.json.encode(done) if as_json else _said(done))
@@ -182,14 +189,19 @@ def audit(
 @_JSON
 @click.option(
     "--days",
-    type=_COUNT,
+    type=click.IntRange(1, _MOST_DAYS),
     default=2,
     show_default=True,
     help="How many days back to bring up to date, today included.",
 )
 @click.option("--until", type=click.DateTime(["%Y-%m-%d"]), help="The last day, UTC; today unless given.")
 @click.option(
-    "--price", "prices", multiple=True, metavar="NAME=USD", help="fast, slow, rejected or fixed_a_day."
+    "--price",
+    "prices",
+    type=Price(),
+    multiple=True,
+    metavar="NAME=USD",
+    help="fast, slow, rejected or fixed_a_day.",
 )
 def report(
     lake: str,
@@ -198,7 +210,7 @@ def report(
     as_json: bool,  # noqa: FBT001
     days: int,
     until: datetime | None,
-    prices: tuple[str, ...],
+    prices: tuple[tuple[str, float], ...],
 ) -> None:
     r"""Make hourly and daily rollups, usage, latency, failure and cost reports, and a page a day.
 
@@ -211,20 +223,23 @@ def report(
       snavio spark report --lake lake --price fast=4.70 --price fixed_a_day=25
     """
     check_lake(lake, master)
-    priced = _prices(prices)
     now = time.time()
     last = until.replace(tzinfo=UTC).timestamp() if until else now
     end = (int(last) // DAY_SECONDS + 1) * DAY_SECONDS
-    with _plainly(debug=debug), _session("snavio-report", master, debug=debug) as session:
-        done = run_report(
-            session,
-            Lake(open_folder(lake)),
-            end - days * DAY_SECONDS,
-            end,
-            now=now,
-            prices=priced,
-            tell=silent if as_json else _progress,
-        )
+    with _plainly(debug=debug):
+        folder = open_folder(lake)
+        if read_state(folder) is None:
+            raise JobFailedError(f"There is no lake at {lake}, or none that an audit has written to.")
+        with _session("snavio-report", master, debug=debug) as session:
+            done = run_report(
+                session,
+                Lake(folder),
+                max(0, end - days * DAY_SECONDS),
+                end,
+                now=now,
+                prices=Prices(**dict(prices)),
+                tell=silent if as_json else _progress,
+            )
     pages = [f"{lake.rstrip('/')}/{path}" for path in done.pages]
     click.echo(
         msgspec.json.encode(msgspec.structs.replace(done, pages=pages))
@@ -234,7 +249,10 @@ def report(
 
 
 def check_lake(lake: str, master: str | None) -> None:
-    """Refuse a lake on S3 where Spark cannot write to it, which it would only find out at its first commit."""
+    """Refuse a lake where Spark cannot write to it, which it would only find out at its first commit."""
+    fault = fault_of(lake)
+    if fault:
+        raise click.BadParameter(fault, param_hint="--lake")
     # PySpark by itself has no file system for S3; the Spark whose `spark-submit` started this may.
     alone = master.startswith("local") if master else "PYSPARK_GATEWAY_PORT" not in os.environ
     if alone and lake.startswith(("s3:", "s3a:")):
@@ -245,12 +263,14 @@ def check_lake(lake: str, master: str | None) -> None:
 
 
 def main(argv: Sequence[str]) -> int:
-    """What `spark-submit` runs: `audit …` or `report …`. 0 for done, 1 with a sentence for what went wrong."""
+    """What `spark-submit` runs: `audit …` or `report …`. 0 for done, 1 with a sentence for what went wrong, 2 for wrong usage."""
     try:
         spark.main(args=list(argv), prog_name="snavio spark", standalone_mode=False)
     except click.ClickException as error:
         error.show()
         return error.exit_code
+    except click.Abort:
+        return INTERRUPTED
     except SnavioError as error:
         click.echo(f"Error: {error}", err=True)
         return 1
@@ -273,11 +293,16 @@ def _session(name: str, master: str | None, *, debug: bool) -> Generator[SparkSe
     chosen = master or (None if "PYSPARK_GATEWAY_PORT" in os.environ else "local[*]")
     # The log of a failed task says nothing that the error does not, a hundred lines later.
     quiet = {} if debug or chosen is None else {"spark.log.level": "OFF"}
-    session = open_session(name, master=chosen, more=quiet)
+    with opening():
+        session = open_session(name, master=chosen, more=quiet)
     try:
         yield session
-    finally:
-        session.stop()
+    except BaseException:
+        # What is told is what went wrong, not that Spark could then not be ended in good order.
+        with suppress(Exception):
+            session.stop()
+        raise
+    session.stop()
 
 
 def registry_sink(
@@ -293,20 +318,14 @@ def registry_sink(
     return RegistrySink(tables, names)
 
 
-def _prices(given: Sequence[str]) -> Prices:
-    try:
-        named = {name: float(usd) for name, _, usd in (price.partition("=") for price in given)}
-        return msgspec.convert(named, Prices)
-    except (ValueError, msgspec.ValidationError) as error:
-        raise click.BadParameter(f"A price is NAME=USD: {error}.", param_hint="--price") from error
-
-
 def _said(done: Audited) -> str:
     minutes = f"{done.changed} of {(done.end - done.start) // 60} minutes changed"
     aside = f", {done.malformed} malformed items set aside" if done.malformed else ""
     banned = f"; banned {', '.join(done.banned)}" if done.banned else ""
     lifted = f"; lifted the ban of {', '.join(done.lifted)}" if done.lifted else ""
-    return f"{minutes}: {done.rows} rows of {done.items} items{aside}{banned}{lifted}."
+    behind = f"; {done.behind} minutes are left for the next run" if done.behind else ""
+    expired = f"; {done.expired} minutes were lost before they were read" if done.expired else ""
+    return f"{minutes}: {done.rows} rows of {done.items} items{aside}{banned}{lifted}{behind}{expired}."
 
 
 def _progress(text: str) -> None:

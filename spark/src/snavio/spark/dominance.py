@@ -38,7 +38,9 @@ class Thresholds(msgspec.Struct, frozen=True, kw_only=True):
     min_minutes: int = 2
     """Minutes of one ban window a source must dominate in: once is a burst."""
     ban_window_seconds: int = 300
-    """Ban windows are aligned; a ban lasts to the end of its window and one more, so 5 to 10 minutes from detection."""
+    """Ban windows are aligned."""
+    ban_windows: int = 3
+    """A ban lasts to the end of its window and two more: of what is found in time, 8 to 13 minutes from detection."""
 
 
 def violations(minutes: DataFrame, limits: Thresholds) -> DataFrame:
@@ -90,6 +92,6 @@ def abuse(found: DataFrame, limits: Thresholds) -> DataFrame:
             F.count_distinct(found["window"]).alias("minutes"),
         )
         .where(F.col("minutes") >= limits.min_minutes)
-        .withColumn("until", F.col("window") + 2 * length)
+        .withColumn("until", F.col("window") + limits.ban_windows * length)
     )
     return partition_columns(flagged).select(*ABUSE.fieldNames())

@@ -16,7 +16,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol, cast
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import msgspec
 from botocore.exceptions import ClientError
@@ -27,6 +27,9 @@ _MOST_TRIES = 100
 """Every try but one's own last is somebody's success: so many in a row mean something else is wrong."""
 _LOST = frozenset({"PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey"})
 """There is another version, or another write at this very moment, or no file any more."""
+_SCHEMES = frozenset({"", "file", "s3", "s3a"})
+_PATTERN = frozenset("{}[]*?\\")
+"""What makes a pattern of a path where Spark reads, and not where it writes."""
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -104,8 +107,8 @@ class LocalFolder:
 
     @property
     def uri(self) -> str:
-        """The folder as Spark names it."""
-        return self._root.as_uri()
+        """The folder as Spark names it: a URI in which nothing is encoded, since Spark decodes nothing."""
+        return f"file://{self._root.as_posix()}"
 
     def read(self, path: str) -> bytes | None:
         """The file, or None."""
@@ -228,16 +231,30 @@ class BucketFolder:
         self._client.delete_object(Bucket=self._bucket, Key=self._prefix + path)
 
 
+def fault_of(uri: str) -> str | None:
+    """Why no lake can be there, in a sentence; None where one can. Opens nothing."""
+    odd = sorted(_PATTERN.intersection(unquote(uri) if uri.startswith("file:") else uri))
+    if odd:
+        return f"Spark would take {' '.join(odd)} in the path of a lake for a pattern: name another folder."
+    scheme = urlsplit(uri).scheme
+    if scheme not in _SCHEMES:
+        return f"The lake is a folder or an s3:// URI, not {scheme}://."
+    return None
+
+
 def open_folder(uri: str) -> Folder:
-    """The folder at a path, a `file:` or an `s3:` URI. Raises `ValueError` for any other scheme."""
-    parts = urlsplit(uri)
+    """The folder at a path, a `file:` or an `s3:` URI. Raises `ValueError` for what `fault_of` tells."""
+    fault = fault_of(uri)
+    if fault:
+        raise ValueError(fault)
+    parts = urlsplit(uri, allow_fragments=False)
     match parts.scheme:
-        case "" | "file":
-            return LocalFolder(Path(parts.path if parts.scheme else uri))
-        case "s3" | "s3a":
-            return BucketFolder(parts.scheme, parts.netloc, parts.path, client_of("s3"))
-        case other:
-            raise ValueError(f"The lake is a folder or an s3:// URI, not {other}://.")
+        case "":
+            return LocalFolder(Path(uri))
+        case "file":
+            return LocalFolder(Path(unquote(parts.path)))
+        case bucket_scheme:
+            return BucketFolder(bucket_scheme, parts.netloc, parts.path, client_of("s3"))
 
 
 def _raise_unless_gone(error: OSError) -> None:

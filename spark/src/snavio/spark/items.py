@@ -1,7 +1,7 @@
 """An item of the feed as the store holds it, checked. Pure.
 
 Any figure may stand in an item: none may stop the reading of the others, nor overflow a sum that it goes into. An item
-with one out of range is malformed, and set aside whole.
+with one out of range is malformed, and none of it counts.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeAlias, get_type_hints
 
 import msgspec
 
-from snavio.wire.stats import Columns, MalformedStats, Service, decode_columns
+from snavio.wire.stats import MAX_ITEM_ROWS, Columns, MalformedStats, Service, decode_columns
 
 Attribute: TypeAlias = str | int | float | bool | bytes | None
 Attributes: TypeAlias = dict[str, Attribute]
@@ -19,7 +19,7 @@ Attributes: TypeAlias = dict[str, Attribute]
 # Far above anything real, and far below where sums and differences of them leave 64 bits.
 _Sequence: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**40)]
 _Part: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=2**16)]
-_Rows: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**24)]
+_Rows: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=MAX_ITEM_ROWS)]
 _Crc: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=2**32)]
 
 
@@ -62,6 +62,19 @@ def counts_of(item: Mapping[str, Attribute]) -> tuple[Service, Columns]:
     if head.row_count != len(columns.count):
         raise MalformedStats(f"The item says {head.row_count} rows and holds {len(columns.count)}.")
     return head.service, columns
+
+
+def set_aside(item: Mapping[str, Attribute], fault: MalformedStats) -> Attributes:
+    """What is kept of an item that is malformed: all that was read of it, and why nothing counts."""
+    rows = item.get("rows")
+    raw = rows if isinstance(rows, bytes) else None
+    said = {name: value for name, value in item.items() if name in HEAD or (name == "rows" and raw is None)}
+    return {
+        "item": item.get("sk"),
+        "fault": str(fault),
+        "head": msgspec.json.encode(said).decode(),
+        "raw": raw,
+    }
 
 
 def plain(value: Mapping[str, Any]) -> Attribute:

@@ -64,13 +64,14 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 class Abuse(msgspec.Struct, frozen=True):
-    """A source banned for dominating."""
+    """A source found to dominate in one ban window."""
 
     window: int
     source: str
     targets: list[str]
     violations: int
     until: int
+    """Where its ban ends, or would have, had it been found in time."""
 
 
 class Silence(msgspec.Struct, frozen=True):
@@ -95,6 +96,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     failures: Sequence[Failure]
     abuse: Sequence[Abuse]
     silences: Sequence[Silence]
+    more_silences: int
     items: int
     malformed: int
 
@@ -132,7 +134,7 @@ def _tiles(report: Report) -> str:
         ("commands delivered", short(dispatched), f"{_percent(fast, dispatched)} on the fast path"),
         ("rejected", short(rejected), f"{_percent(rejected, handled)} of all commands"),
         ("p99 latency, worst hour", milliseconds(worst), "from sent to delivered"),
-        ("tenants", str(len(report.usage)), f"{len(report.abuse)} bans for dominance"),
+        ("tenants", str(len(report.usage)), f"{len(report.abuse)} cases of dominance"),
         (
             "cost",
             f"${cost:,.2f}",
@@ -237,9 +239,11 @@ def _fairness(report: Report) -> str:
         [escape(a.source), escape(", ".join(a.targets)), str(a.violations), _clock(a.window), _clock(a.until)]
         for a in report.abuse
     ]
-    return _section(
-        "Fairness", _table(["source", "dominated", "violations", "from", "banned until"], rows, words=2)
-    )
+    heads = ["source", "dominated", "violations", "from", "ban ends"]
+    return _section("Fairness", _table(heads, rows, words=2) + _BANS)
+
+
+_BANS = "<p class=note>Whoever was found after the ban would have ended, as after an outage, was not banned for it.</p>"
 
 
 def _feed(report: Report) -> str:
@@ -252,12 +256,13 @@ def _feed(report: Report) -> str:
         [escape(s.worker), escape(s.service), _moment(s.window, report.day), _lost(s), _MEANING[s.kind]]
         for s in report.silences
     ]
-    table = (
-        _table(["worker", "service", "window", "lost", "what happened"], rows, words=2) + _CRASHES
-        if rows
-        else ""
-    )
-    return _section("The feed", said + table)
+    if rows:
+        said += _table(["worker", "service", "window", "lost", "what happened"], rows, words=2)
+        more = (
+            f"<p class=warn>And {report.more_silences:,} more like these.</p>" if report.more_silences else ""
+        )
+        said += more + _CRASHES
+    return _section("The feed", said)
 
 
 _MEANING = {

@@ -18,6 +18,7 @@ from snavio.spark.page import Abuse, Failure, Hour, Report, Served, Silence, Use
 from snavio.spark.progress import Tell, silent
 from snavio.spark.reports import Prices, failures, overview, services, silences, usage
 from snavio.spark.rollup import coarsen
+from snavio.spark.session import size_shuffles
 from snavio.spark.table import DAY_SECONDS, HOUR_SECONDS, LakeTable, combined
 from snavio.spark.watermark import read_state
 from snavio.wire.stats import WINDOW_SECONDS
@@ -29,8 +30,18 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound=msgspec.Struct)
 _TOP = 12
+_MOST_SILENCES = 48
 _AROUND_SECONDS = HOUR_SECONDS
 """How far beyond a day the feed is read, to tell who fell silent within it."""
+
+
+class Lost(msgspec.Struct, frozen=True):
+    """What of a day the feed shows to be lost."""
+
+    silences: list[Silence]
+    """The first of it."""
+    more: int
+    """How many silences beyond those."""
 
 
 class Reported(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,11 +67,11 @@ def report(
     hours = outdated(lake.minutes, lake.hours, HOUR_SECONDS, start, end)
     if hours:
         tell(f"rolling up {len(hours)} hours")
-        rows = lake.minutes.read(spark, min(hours), max(hours) + HOUR_SECONDS)
+        rows = _sized(spark, lake.minutes.read(spark, min(hours), max(hours) + HOUR_SECONDS))
         lake.hours.replace(_only(coarsen(rows, HOUR_SECONDS), hours), hours, now=now)
     days = outdated(lake.hours, lake.days, DAY_SECONDS, start, end)
     if days:
-        rows = lake.hours.read(spark, min(days), max(days) + DAY_SECONDS)
+        rows = _sized(spark, lake.hours.read(spark, min(days), max(days) + DAY_SECONDS))
         lake.days.replace(_only(coarsen(rows, DAY_SECONDS), days), days, now=now)
     state = read_state(lake.folder)
     until = min(int(now), state.audited_until) if state else int(now)
@@ -72,7 +83,7 @@ def report(
         if known.get(day) != mark:
             tell(f"reporting {_date(day)}")
             pages.append(_report_day(spark, lake, day, mark, lost, prices, now=now))
-    lake.hours.compact(spark, start, end, now=now, most_commits=6)
+    lake.hours.compact(spark, start, end, now=now, most_files=24)
     lake.sweep(start, end, now=now)
     return Reported(hours=len(hours), days=[_date(day) for day in days], pages=pages)
 
@@ -87,7 +98,7 @@ def outdated(fine: LakeTable, coarse: LakeTable, seconds: int, start: int, end: 
     return {period: mark for period, mark in marks.items() if known.get(period) != mark}
 
 
-def silent_workers(spark: SparkSession, lake: Lake, day: int, until: int) -> list[Silence]:
+def silent_workers(spark: SparkSession, lake: Lake, day: int, until: int) -> Lost:
     """What of a day the feed shows to be lost, given that it was read up to `until`.
 
     Whether a worker fell silent at the end of a day shows on the next, and a gap may begin on the one before: the feed is
@@ -97,17 +108,18 @@ def silent_workers(spark: SparkSession, lake: Lake, day: int, until: int) -> lis
     found = silences(lake.feed.read(spark, day - _AROUND_SECONDS, end + _AROUND_SECONDS), until)
     over = F.when(F.col("kind") == "partial", 1).otherwise(F.col("windows") + 1) * WINDOW_SECONDS
     touching = found.where((F.col("window") < end) & (F.col("window") + over > day))
-    return _structs(touching.orderBy("window", "worker", "kind").limit(_TOP * 4), Silence)
+    first = _structs(touching.orderBy("window", "worker", "kind").limit(_MOST_SILENCES), Silence)
+    return Lost(first, touching.count() - len(first) if len(first) == _MOST_SILENCES else 0)
 
 
-def _mark(lake: Lake, day: int, held: str, lost: list[Silence], prices: Prices) -> str:
+def _mark(lake: Lake, day: int, held: str, lost: Lost, prices: Prices) -> str:
     """What a day's reports and page are made of, in a word: its sums, the verdicts on it, and the prices."""
     end = day + DAY_SECONDS
     parts = (
         held,
         combined(lake.abuse.fingerprints(day, end).items()),
         combined(lake.faults.fingerprints(day, end).items()),
-        str([msgspec.structs.astuple(silence) for silence in lost]),
+        str([lost.more, *map(msgspec.structs.astuple, lost.silences)]),
         str(msgspec.structs.astuple(prices)),
     )
     return combined(enumerate(parts))
@@ -118,13 +130,13 @@ def _report_day(
     lake: Lake,
     day: int,
     mark: str,
-    lost: list[Silence],
+    lost: Lost,
     prices: Prices,
     *,
     now: float,
 ) -> str:
     end = day + DAY_SECONDS
-    hours = lake.hours.read(spark, day, end).cache()
+    hours = _sized(spark, lake.hours.read(spark, day, end).cache())
     days = lake.days.read(spark, day, end).cache()
     marks = {day: mark}
     lake.failures.replace(failures(days), marks, now=now)
@@ -145,7 +157,7 @@ def _gather(
     day: int,
     hours: DataFrame,
     days: DataFrame,
-    lost: list[Silence],
+    lost: Lost,
     prices: Prices,
     *,
     now: float,
@@ -164,10 +176,17 @@ def _gather(
             Failure,
         ),
         abuse=_structs(lake.abuse.read(spark, day, end).orderBy("window", "source"), Abuse),
-        silences=lost,
+        silences=lost.silences,
+        more_silences=lost.more,
         items=lake.feed.read(spark, day, end).count(),
         malformed=lake.faults.read(spark, day, end).count(),
     )
+
+
+def _sized(spark: SparkSession, frame: DataFrame) -> DataFrame:
+    """The frame, with the shuffles of what is made of it sized for it."""
+    size_shuffles(spark, frame.count())
+    return frame
 
 
 def _structs(frame: DataFrame, kind: type[T]) -> list[T]:

@@ -50,10 +50,11 @@ COUNTS = StructType(
         StructField("count", LongType()),
         StructField("item", StringType()),
         StructField("fault", StringType()),
+        StructField("head", StringType()),
         StructField("raw", BinaryType()),
     ]
 )
-"""One row for each count. A malformed item is one row with `item`, `fault` and `raw`, which are null in all others."""
+"""One row for each count. A malformed item is one row with `item`, `fault`, `head` and `raw`, which are null in all others."""
 
 ROLLUP = StructType(
     [
@@ -76,11 +77,12 @@ FAULTS = StructType(
         StructField("window", LongType()),
         StructField("item", StringType()),
         StructField("fault", StringType()),
+        StructField("head", StringType()),
         StructField("raw", BinaryType()),
         *_PARTITION,
     ]
 )
-"""Malformed items, set aside whole."""
+"""Malformed items, set aside: `head` is what an item says of itself, as JSON, and `raw` its rows as they came."""
 
 FEED = StructType([*ITEMS.fields, *_PARTITION])
 """The items the rollups were made from: shows which workers reported, and which fell silent."""

@@ -1,7 +1,6 @@
 """Spark data sources for the aggregation store: one input partition for each (window, shard), read by Query.
 
-Both take the options `table`, `from` and `until` (windows, the end exclusive) or `windows` (a list, comma-separated),
-and where needed `region` and `endpoint_url`. A schema given to the reader projects: only those columns are built, and
+Both take the options `table` and `windows` (a list, comma-separated), and where needed `region` and `endpoint_url`. A schema given to the reader projects: only those columns are built, and
 only the attributes they come from are fetched.
 """
 
@@ -14,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from snavio.spark.arrow import Batch, batch_of_columns, batch_of_rows, kinds_of, merged, numbers, words_at
-from snavio.spark.items import HEAD, Attributes, counts_of, readable
+from snavio.spark.items import HEAD, Attributes, counts_of, readable, set_aside
 from snavio.spark.schemas import COUNTS, ITEMS
 from snavio.spark.store import Store, query_shard
-from snavio.wire.stats import SHARDS, WINDOW_SECONDS, MalformedStats
+from snavio.wire.stats import SHARDS, MalformedStats
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -42,9 +41,7 @@ class _Source(DataSource):
     def _plan(self) -> tuple[Store, list[int]]:
         options = self.options
         store = Store(options["table"], options.get("region"), options.get("endpoint_url"))
-        if "windows" in options:
-            return store, [int(window) for window in options["windows"].split(",") if window]
-        return store, list(range(int(options["from"]), int(options["until"]), WINDOW_SECONDS))
+        return store, [int(window) for window in options["windows"].split(",") if window]
 
 
 class StatsItems(_Source):
@@ -106,19 +103,13 @@ class _CountReader(_Reader):
     def read_shard(self, window: int, shard: int) -> Iterator[Batch]:
         attributes = ["sk", *HEAD, "rows"]
         for page in query_shard(self.store, window, shard, attributes):
-            yield from merged([self._item(window, item) for item in page])
+            yield from merged(self._item(window, item) for item in page)
 
     def _item(self, window: int, item: Attributes) -> Batch:
         try:
             return self._counts(window, item)
         except MalformedStats as fault:
-            raw = item.get("rows")
-            set_aside = {
-                "item": item.get("sk"),
-                "fault": str(fault),
-                "raw": raw if isinstance(raw, bytes) else None,
-            }
-            return batch_of_columns(self.kinds, 1, {"window": window, **set_aside})
+            return batch_of_columns(self.kinds, 1, {"window": window, **set_aside(item, fault)})
 
     def _counts(self, window: int, item: Attributes) -> Batch:
         service, c = counts_of(item)

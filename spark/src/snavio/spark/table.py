@@ -20,6 +20,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
+from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from snavio.spark.folders import update
@@ -46,6 +47,8 @@ class Staged(msgspec.Struct, frozen=True):
 
     run: str
     periods: dict[int, str]
+    files: list[str]
+    """Relative to the lake."""
     over: Manifest | None = None
     """For rows of the table itself, written again: the manifest they were read by."""
 
@@ -98,18 +101,14 @@ class LakeTable:
                 .partitionBy(*self._partitions, "run")
                 .parquet(f"{self._folder.uri}/{self.name}")
             )
-        return Staged(run, dict(fingerprints))
+        return Staged(run, dict(fingerprints), self._written(frame.sparkSession, run, fingerprints))
 
     def commit(self, staged: Staged, *, now: float) -> None:
         """Make the staged periods what their rows say, and no others; a period without rows becomes empty."""
         for day in sorted({_day(period) for period in staged.periods}):
             periods = {period: held for period, held in staged.periods.items() if _day(period) == day}
-            files = [
-                entry.path
-                for place in sorted({self._bin_path(period) for period in periods})
-                for entry in self._folder.entries(f"{place}run={staged.run}/")
-                if _is_data(entry.path)
-            ]
+            places = tuple({self._bin_path(period) for period in periods})
+            files = [path for path in staged.files if path.startswith(places)]
             commit = Commit(staged.run, files, periods)
             self._update(day, lambda held, made=commit: held.with_commit(made, now=now, over=staged.over))
 
@@ -117,22 +116,28 @@ class LakeTable:
         """Stage and commit."""
         self.commit(self.stage(frame, fingerprints), now=now)
 
-    def crowded(self, start: int, end: int, *, most_commits: int = 1) -> list[int]:
-        """The bins (hours, or days) within [start, end) whose rows are scattered over more commits than that."""
+    def crowded(self, start: int, end: int, *, most_files: int = 1) -> list[int]:
+        """The bins (hours, or days) within [start, end) that are scattered over more files, or commits, than that."""
         size = self._bin_seconds
-        commits: dict[int, set[str]] = {}
+        found: list[int] = []
         for day in _days(start, end):
-            for period, commit in self._manifest(day).live().items():
+            manifest = self._manifest(day)
+            commits: dict[int, set[str]] = {}
+            for period, commit in manifest.live().items():
                 commits.setdefault(period // size * size, set()).add(commit.run)
-        return sorted(
-            at for at, runs in commits.items() if start <= at <= end - size and len(runs) > most_commits
-        )
+            found += [
+                at
+                for at, runs in commits.items()
+                if start <= at <= end - size
+                and max(len(runs), len(self._select([manifest], at, at + size).files)) > most_files
+            ]
+        return sorted(found)
 
     def compact(
-        self, spark: SparkSession, start: int, end: int, *, now: float, most_commits: int = 1
+        self, spark: SparkSession, start: int, end: int, *, now: float, most_files: int = 1
     ) -> list[int]:
         """Write each crowded bin of [start, end) again as one file; returns those bins. The rows stay the same."""
-        bins = self.crowded(start, end, most_commits=most_commits)
+        bins = self.crowded(start, end, most_files=most_files)
         for at in bins:
             # One manifest for all of it, so that the rows are those of the fingerprints.
             manifest, after = self._manifest(_day(at)), at + self._bin_seconds
@@ -220,6 +225,21 @@ class LakeTable:
     def _bin_path(self, period: int) -> str:
         return f"{self.name}/" + "".join(f"{name}={_PLACES[name](period)}/" for name in self._partitions)
 
+    def _written(self, spark: SparkSession, run: str, periods: Iterable[int]) -> list[str]:
+        """The files of a run. Raises `FileNotFoundError` where only Spark sees any: the lake would be empty, and say so."""
+        places = [f"{place}run={run}/" for place in sorted({self._bin_path(period) for period in periods})]
+        files = [
+            entry.path for place in places for entry in self._folder.entries(place) if _is_data(entry.path)
+        ]
+        if not files:
+            # Without any rows there is no file, and for Spark no such place either.
+            for place in places:
+                if _exists(spark, f"{self._folder.uri}/{place}"):
+                    raise FileNotFoundError(
+                        f"Spark wrote to {self._folder.uri}/{place}, and nothing is found there."
+                    )
+        return files
+
     def _manifest_path(self, day: str) -> str:
         return f"{self.name}/_manifests/{day}.json"
 
@@ -269,6 +289,16 @@ def _days(start: int, end: int) -> Sequence[str]:
 
 def _is_data(path: str) -> bool:
     return path.endswith(".parquet") and not path.rpartition("/")[2].startswith((".", "_"))
+
+
+def _exists(spark: SparkSession, uri: str) -> bool:
+    try:
+        spark.read.format("binaryFile").load(uri)
+    except AnalysisException as error:
+        if error.getCondition() != "PATH_NOT_FOUND":
+            raise
+        return False
+    return True
 
 
 def _run(path: str) -> str:
