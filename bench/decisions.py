@@ -23,7 +23,7 @@ from stock import Shape, registry_of
 
 from snavio.dispatch.reports import delivered_event
 from snavio.dispatch.targets import target_message
-from snavio.domain.dedupe import SeenIds
+from snavio.domain.dedupe import HandedOn, SeenIds
 from snavio.domain.fairness import FairnessWindows
 from snavio.domain.models import DispatchMode, Route
 from snavio.domain.screening import HeldKey, ScreeningPolicy, screen
@@ -47,7 +47,7 @@ class Local:
         self.windows = FairnessWindows("bench")
         self.seen = SeenIds(remember_seconds=300)
 
-    def seen_by(self, command: Admitted, now: float) -> str | None:
+    def seen_by(self, command: Admitted, now: float) -> HandedOn | None:
         return self.seen.find(command.id, now)
 
     def local_ban(self, command: Admitted, now: float) -> Any:

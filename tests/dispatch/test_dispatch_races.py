@@ -1,6 +1,7 @@
 """What the simulator found: promises that hold only if things that happen at once are told apart."""
 
 import asyncio
+from contextlib import suppress
 from functools import partial
 
 import pytest
@@ -8,6 +9,7 @@ from dispatch_world import Crash, World
 
 from snavio.aws.errors import Refused
 from snavio.aws.values import Absent
+from snavio.dispatch.notices import Notices
 from snavio.domain.models import DedupeMode
 from snavio.runtime.outcome import Done
 
@@ -134,6 +136,37 @@ async def test_a_claim_committed_while_it_was_being_taken_over_stays_committed()
     assert marks_of(world, identity) == [False]
     [event] = world.events("snavio.command.delivered")
     assert event.possible_duplicate is not True
+
+
+async def test_an_escalation_that_could_not_be_told_is_told_when_its_message_comes_back():
+    world = World()
+    shield, fast, slow = await ready(world, dedupe_mode=DedupeMode.STRICT)
+    identity = await world.send(SOURCE, TARGET, NAME)
+    await world.pump(shield)
+    put_batch = world.tables.put_batch
+
+    async def refused_once(*_args):
+        world.tables.put_batch = put_batch
+        raise Refused("throttled")
+
+    world.tables.put_batch = refused_once
+    await world.pump(fast, patience=5)
+    await world.pump(slow)
+    assert [event.command_id for event in world.events("snavio.command.escalated")] == [identity]
+    assert world.events("snavio.command.duplicate") == []
+
+
+async def test_what_a_cancelled_flush_had_in_hand_goes_on_waiting():
+    class Endless:
+        async def write(self, _events):
+            await asyncio.sleep(3600)
+
+    notices = Notices(Endless(), on_lost=lambda _count: None)
+    notices.add(["a ban"])
+    with suppress(TimeoutError):
+        async with asyncio.timeout(0.01):
+            await notices.flush()
+    assert len(notices) == 1
 
 
 async def test_a_grant_whose_revocation_was_read_after_the_command_was_examined_is_not_used():

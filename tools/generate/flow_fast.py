@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from exploring import Leaf, Oracle, Question, Tree, continued, explore
 
+from snavio.domain.dedupe import HandedOn
 from snavio.domain.freshness import Phase
 from snavio.domain.models import Ban, BanMode, DedupeMode, DispatchMode, RateLimit
 from snavio.domain.warm import Deliver, DropRepeat, WarmDecision, decide_warm
@@ -87,10 +88,15 @@ class AskedState:
     def __init__(self, oracle: Oracle) -> None:
         self._oracle = oracle
 
-    def seen_by(self, command: Admitted, now: float) -> str | None:
+    def seen_by(self, command: Admitted, now: float) -> HandedOn | None:
         """Whether it handed on the same id."""
         del command, now
-        seen = {"no": None, "for this message": _MESSAGE, "for another": "another"}
+        why = EscalationReason.DEDUPE_REQUIRED
+        seen = {
+            "no": None,
+            "for this message": HandedOn(_MESSAGE, why),
+            "for another": HandedOn("another", why),
+        }
         return self._oracle.ask("Has this worker handed\nthe same id on before?", seen)
 
     def local_ban(self, command: Admitted, now: float) -> Dominance | None:

@@ -9,6 +9,7 @@ from snavio.domain.dedupe import (
     ClaimRecord,
     DedupePolicy,
     Fresh,
+    HandedOn,
     Repeat,
     SeenIds,
     TakeOver,
@@ -18,6 +19,7 @@ from snavio.domain.dedupe import (
 from snavio.domain.fairness import FairnessWindows, GlobalBanPolicy, Shares, dominates, goes_global
 from snavio.domain.freshness import Phase, Ttl, TtlPolicy
 from snavio.domain.models import FairnessPolicy, Sensitivity
+from snavio.wire.commands import EscalationReason
 
 PAIR = ("discord-bot", "notify-user")
 POLICY = FairnessPolicy()
@@ -125,12 +127,12 @@ def test_what_a_message_may_do_with_its_id(record, owner, now, expected):
 
 
 def test_seen_ids_are_bounded_and_end():
-    seen = SeenIds(remember_seconds=10, most=3)
+    seen, handed = SeenIds(remember_seconds=10, most=3), HandedOn("m", EscalationReason.DEDUPE_REQUIRED)
     for n in range(5):
-        seen.add(str(n), "m", 0.0)
+        seen.add(str(n), handed, 0.0)
     assert len(seen) == 3
     assert seen.find("0", 1.0) is None
-    assert seen.find("4", 9.9) == "m"
+    assert seen.find("4", 9.9) == handed
     assert seen.find("4", 10.0) is None
 
 

@@ -16,6 +16,7 @@ from snavio.domain.cold import (
     over_limit,
     over_quota,
 )
+from snavio.domain.dedupe import HandedOn
 from snavio.domain.fairness import Shares
 from snavio.domain.freshness import Phase
 from snavio.domain.models import Ban, BanMode, DedupeMode, DispatchMode, RateLimit, Route
@@ -105,6 +106,7 @@ def outcome(decision):
         case Escalate():
             return decision.reason.value
         case DropRepeat():
+            assert decision.escalated in {None, EscalationReason.TOKEN_REQUIRED}
             return "drop-same" if decision.same_message else "drop-other"
 
 
@@ -120,7 +122,8 @@ def test_the_warm_decision_over_every_combination():
             max_message_bytes=8192,
         )
         registry = Registry(routing=routing, route=found if has_route else None, grant=grant, ban=ban)
-        local = Local(seen=seen, banned=local_ban, units=units)
+        handed = HandedOn(seen, EscalationReason.TOKEN_REQUIRED) if seen else None
+        local = Local(seen=handed, banned=local_ban, units=units)
         decision = decide_warm(command(9000 if large else 10), "m1", registry, local, mode, NOW)
         assert outcome(decision) == expected(*combination), combination
         seen_outcomes.add(outcome(decision))

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from snavio.domain.cold import Eligible, Refresh, Refusal, examine
+from snavio.domain.dedupe import HandedOn
 from snavio.domain.freshness import TtlPolicy
 from snavio.domain.models import Ban, DispatchMode, Grant, Route
 from snavio.domain.warm import Deliver, DropRepeat, Escalate, decide_warm
@@ -31,7 +32,7 @@ class Trial(msgspec.Struct, frozen=True):
 class _FreshWorker:
     """A worker that has seen nothing yet and holds a lease."""
 
-    def seen_by(self, command: Admitted, now: float) -> str | None:
+    def seen_by(self, command: Admitted, now: float) -> HandedOn | None:
         del command, now
         return None
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from snavio.aws.errors import SnavioError
 from snavio.dispatch.outbox_writer import OutboxWriter
 from snavio.wire.events import Event
 
@@ -37,6 +36,6 @@ class Notices:
             taken = [self._waiting.popleft() for _ in range(min(_AT_ONCE, len(self._waiting)))]
             try:
                 await self._outbox.write(taken)
-            except SnavioError:
+            except BaseException:  # cancelled in the middle of it, too
                 self._waiting.extendleft(reversed(taken))
                 raise

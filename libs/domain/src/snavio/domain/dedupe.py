@@ -12,6 +12,8 @@ from typing import TypeAlias
 
 import msgspec
 
+from snavio.wire.commands import EscalationReason
+
 
 class DedupePolicy(msgspec.Struct, frozen=True, kw_only=True):
     """How long ids are remembered and claims are respected."""
@@ -82,26 +84,33 @@ def resolve_claim(
     return Wait(record.claimed_until - now)
 
 
+class HandedOn(msgspec.Struct, frozen=True):
+    """How a worker handed a strict command on: for which message, and why."""
+
+    message_id: str
+    reason: EscalationReason
+
+
 class SeenIds:
-    """The ids of strict commands a worker handed on itself, each with the message that carried it; bounded."""
+    """The ids of strict commands a worker handed on itself, and how; bounded."""
 
     def __init__(self, *, remember_seconds: float, most: int = 100_000) -> None:
         self._remember = remember_seconds
         self._most = most
-        self._seen: OrderedDict[str, tuple[str, float]] = OrderedDict()
+        self._seen: OrderedDict[str, tuple[HandedOn, float]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._seen)
 
-    def add(self, key: str, message: str, now: float) -> None:
+    def add(self, key: str, handed: HandedOn, now: float) -> None:
         """Remember an id whose escalation is durable."""
-        self._seen[key] = (message, now + self._remember)
+        self._seen[key] = (handed, now + self._remember)
         self._seen.move_to_end(key)
         while len(self._seen) > self._most:
             self._seen.popitem(last=False)
 
-    def find(self, key: str, now: float) -> str | None:
-        """The message that carried the id, while it is remembered."""
+    def find(self, key: str, now: float) -> HandedOn | None:
+        """How the id was handed on, while it is remembered."""
         found = self._seen.get(key)
         if found is None:
             return None

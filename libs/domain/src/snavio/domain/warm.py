@@ -6,6 +6,7 @@ from typing import Protocol, TypeAlias
 
 import msgspec
 
+from snavio.domain.dedupe import HandedOn
 from snavio.domain.freshness import Phase
 from snavio.domain.models import Ban, BanMode, DedupeMode, DispatchMode, Route
 from snavio.wire.commands import Admitted, Dominance, EscalationReason
@@ -34,8 +35,8 @@ class RegistryView(Protocol):
 class LocalState(Protocol):
     """What a decision may ask of the worker's own memory."""
 
-    def seen_by(self, command: Admitted, now: float) -> str | None:
-        """The message this worker escalated the same strict command for, if it did."""
+    def seen_by(self, command: Admitted, now: float) -> HandedOn | None:
+        """How this worker handed on the same strict command, if it did."""
         ...
 
     def local_ban(self, command: Admitted, now: float) -> Dominance | None:
@@ -63,9 +64,15 @@ class Escalate(msgspec.Struct, frozen=True, tag=True):
 
 
 class DropRepeat(msgspec.Struct, frozen=True, tag=True):
-    """This worker has handed on the same strict command before; by the same message means merely acknowledged late."""
+    """This worker has handed on the same strict command before."""
 
-    same_message: bool
+    escalated: EscalationReason | None
+    """Why, if it was for this very message, which was then acknowledged too late, or could not be told of."""
+
+    @property
+    def same_message(self) -> bool:
+        """Whether nobody sent it twice."""
+        return self.escalated is not None
 
 
 WarmDecision: TypeAlias = Deliver | Escalate | DropRepeat
@@ -107,9 +114,9 @@ def decide_warm(
         return _CACHE_EXPIRED
     strict = route.dedupe_mode is DedupeMode.STRICT
     if strict:
-        carrier = local.seen_by(command, now)
-        if carrier is not None:
-            return DropRepeat(same_message=carrier == message_id)
+        handed = local.seen_by(command, now)
+        if handed is not None:
+            return DropRepeat(handed.reason if handed.message_id == message_id else None)
     ban = registry.ban(command.source, command.target, command.name, now)
     if ban is not None:
         cold_only = ban.mode is BanMode.COLD_ONLY

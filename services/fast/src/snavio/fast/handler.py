@@ -17,6 +17,7 @@ from snavio.dispatch.reports import ban_events, delivered_event, duplicate_event
 from snavio.dispatch.stats_feed import StatsFeed
 from snavio.dispatch.targets import target_message
 from snavio.dispatch.tracing import send_span
+from snavio.domain.dedupe import HandedOn
 from snavio.domain.models import DispatchMode
 from snavio.domain.warm import Deliver, DropRepeat, Escalate, decide_warm
 from snavio.fast.state import WarmState
@@ -131,7 +132,11 @@ class FastHandler:
             case Escalate():
                 work.escalations.append((index, command, decision))
             case DropRepeat():
-                if not decision.same_message:
+                if decision.escalated is not None:
+                    # The first time it may have been left untold; told again, it is the same event.
+                    event = escalated_event(command, message.id, decision.escalated, now)
+                    work.events.append((index, event))
+                else:
                     self._telemetry.measure(metrics.DEDUP_PREVENTED, path="fast")
                     work.events.append((index, duplicate_event(command, message.id, now)))
 
@@ -184,7 +189,7 @@ class FastHandler:
             log_command(self._log, command, "escalated", escalate.reason.value)
             self._telemetry.measure(metrics.ESCALATIONS, reason=escalate.reason.value)
             if escalate.strict:
-                self._state.escalated(command, message_id, work.now)
+                self._state.escalated(command, HandedOn(message_id, escalate.reason), work.now)
                 self._telemetry.measure(metrics.DEDUP_STRICT, path="fast")
                 self._telemetry.measure(metrics.DEDUP_ESCALATIONS)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from snavio.dispatch.claim_store import claim_key
 from snavio.dispatch.lease_book import LeaseBook
-from snavio.domain.dedupe import SeenIds
+from snavio.domain.dedupe import HandedOn, SeenIds
 from snavio.domain.fairness import FairnessWindows
 from snavio.domain.models import Route
 from snavio.wire.commands import Admitted, Dominance
@@ -18,8 +18,8 @@ class WarmState:
         self.windows = windows
         self._seen = seen
 
-    def seen_by(self, command: Admitted, now: float) -> str | None:
-        """The message this worker escalated the same strict command for, if it did."""
+    def seen_by(self, command: Admitted, now: float) -> HandedOn | None:
+        """How this worker handed on the same strict command, if it did."""
         return self._seen.find(claim_key(command), now)
 
     def local_ban(self, command: Admitted, now: float) -> Dominance | None:
@@ -30,6 +30,6 @@ class WarmState:
         """Spend a unit of the lease for a limited route."""
         return self.leases.take(route, now)
 
-    def escalated(self, command: Admitted, message_id: str, now: float) -> None:
+    def escalated(self, command: Admitted, handed: HandedOn, now: float) -> None:
         """A strict command is safely with slow."""
-        self._seen.add(claim_key(command), message_id, now)
+        self._seen.add(claim_key(command), handed, now)

@@ -10,7 +10,15 @@ import msgspec
 
 from snavio.domain.bucket import UNIT, Bucket, microseconds
 from snavio.domain.cold import Eligible, Refusal, examine, over_limit, over_quota
-from snavio.domain.dedupe import AlreadyDone, ClaimRecord, DedupePolicy, Repeat, SeenIds, resolve_claim
+from snavio.domain.dedupe import (
+    AlreadyDone,
+    ClaimRecord,
+    DedupePolicy,
+    HandedOn,
+    Repeat,
+    SeenIds,
+    resolve_claim,
+)
 from snavio.domain.fairness import FairnessWindows
 from snavio.domain.models import DispatchMode, RateLimit, Route
 from snavio.domain.screening import Passed, Refused, ScreeningPolicy, screen
@@ -91,7 +99,7 @@ class _Local:
         self.fairness = FairnessWindows("in-memory")
         self._units = units
 
-    def seen_by(self, command: Admitted, now: float) -> str | None:
+    def seen_by(self, command: Admitted, now: float) -> HandedOn | None:
         return self.seen.find(_claim_key(command), now)
 
     def local_ban(self, command: Admitted, now: float) -> Dominance | None:
@@ -149,7 +157,7 @@ class Dispatch:
         else:
             self._reports.escalated(command, decision.reason)
             if decision.strict:
-                self._local.seen.add(_claim_key(command), message_id, now)
+                self._local.seen.add(_claim_key(command), HandedOn(message_id, decision.reason), now)
             self._slow(Escalated(command, decision.reason, now, decision.dominance), message_id)
 
     def _slow(self, escalated: Escalated, message_id: str) -> None:
