@@ -117,13 +117,15 @@ def _progress(sums: Counter[str], seconds: float, total: int | None) -> str:
 
 
 def _find_mutants(names: list[str], seeds: int, jobs: int) -> int:
+    survivors = 0
     with multiprocessing.Pool(jobs, gc.freeze) as pool:
         for name, seed in pool.imap(_catching_seed, [(name, seeds) for name in names]):
+            survivors += seed is None
             print(
                 f"{name:<34} {MUTANTS[name].promise:<36} {seed if seed is not None else 'survives'}",
                 flush=True,
             )
-    return 0
+    return 1 if survivors else 0
 
 
 def _catching_seed(asked: tuple[str, int]) -> tuple[str, int | None]:

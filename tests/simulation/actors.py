@@ -23,7 +23,7 @@ _LATEST_ARRIVAL_SECONDS = 4.0
 
 
 class Actors:
-    """Everyone outside the platform. Their own calls never fail: it is the platform that is on trial."""
+    """Everyone outside the platform. Only the bus fails them: it is the platform that is on trial."""
 
     def __init__(self, world: SimulatedWorld) -> None:
         self._world = world
@@ -140,18 +140,34 @@ class Actors:
         await self._carry(_copy(self._first[first]))
 
     async def _carry(self, sent: Sent) -> None:
-        """Over the bus: mostly at once, sometimes so late that later ones overtake."""
-        if self._bus.random() >= self._world.settings.weather.delayed:
+        """Over the bus: mostly at once, sometimes so late that later ones overtake, and perhaps more than once."""
+        first, *later = self._arrivals()
+        for delay in later:
+            self._arrive_after(delay, _copy(sent))
+        if first:
+            self._arrive_after(first, sent)
+        else:
             await self._arrive(sent)
-            return
-        delay = self._bus.uniform(0.0, _LATEST_ARRIVAL_SECONDS)
 
+    def _arrivals(self) -> list[float]:
+        """After how long it arrives, each time that it does: its producer tries until the bus says that it took it."""
+        bus, weather = self._bus, self._world.settings.weather
+        tried, arrivals = 0.0, list[float]()
+        while True:
+            held_back = bus.uniform(0.0, _LATEST_ARRIVAL_SECONDS) if bus.random() < weather.delayed else 0.0
+            roll = bus.random() - weather.turned_away
+            if roll >= 0.0:
+                arrivals.append(tried + held_back)
+            if roll >= weather.unheard:
+                return arrivals
+            tried += bus.uniform(0.05, 1.0)
+
+    def _arrive_after(self, delay: float, sent: Sent) -> None:
         async def arrive_late() -> None:
             await sleep(delay)
             await self._arrive(sent)
 
-        task = asyncio.get_running_loop().create_task(arrive_late())
-        self._on_the_bus.append(task)
+        self._on_the_bus.append(asyncio.get_running_loop().create_task(arrive_late()))
 
     async def all_arrived(self) -> None:
         """Wait for what the bus holds back."""

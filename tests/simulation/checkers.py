@@ -6,10 +6,11 @@ messages, and know no more than an auditor with perfect clocks would.
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import TYPE_CHECKING
+import hashlib
+from typing import TYPE_CHECKING, Any
 
-from simulation.history import Delivery, Sent, State
+import msgspec
+from simulation.history import Delivery, Sent, State, Taken
 
 from snavio.domain.models import BanMode, DedupeMode, Route
 
@@ -22,57 +23,6 @@ if TYPE_CHECKING:
 
 ROUNDING = 0.002
 """Times on the wire have milliseconds; and things that happen in the same instant happen in either order."""
-
-TERMINAL = frozenset(
-    {
-        "snavio.command.delivered",
-        "snavio.command.invalid",
-        "snavio.command.failed",
-        "snavio.command.duplicate",
-    }
-)
-
-
-def nothing_lost(history: History) -> Iterator[str]:
-    """Every message put ends delivered, refused or failed with an event of its own, or in a dead-letter queue."""
-    for body in history.stuck:
-        yield f"still under way long after the last fault: {body[:200]}"
-    ends: Counter[str] = Counter()
-    for event in history.rows.values():
-        if event["event"] in TERMINAL:
-            ends[event.get("command_id", "")] += 1
-    for body in history.dead_letters:
-        for identity in {sent.id for sent in history.sent}:
-            if identity in body:
-                ends[identity] += 1
-    letters = Counter(history.dead_letters)
-    puts = Counter(sent.id for sent in history.sent if sent.kind not in {"malformed", "broken"})
-    for identity, count in puts.items():
-        if ends[identity] < count:
-            yield f"command {identity} was put {count} times and has {ends[identity]} ends"
-    for sent in history.sent:
-        if sent.kind == "malformed" and not letters[sent.body]:
-            yield f"unreadable message {sent.message_id} is in no dead-letter queue"
-        if sent.kind == "broken" and not any(
-            event["event"] == "snavio.command.invalid" and _is_about(event, sent)
-            for event in history.rows.values()
-        ):
-            yield f"broken message {sent.message_id} was never reported"
-
-
-def _is_about(event: dict[str, object], sent: Sent) -> bool:
-    return event.get("command_id") == sent.id
-
-
-def nothing_buried_alive(history: History) -> Iterator[str]:
-    """Nothing ends in a dead-letter queue but what nobody can read and what no target would take.
-
-    Faults end long before a message has been received too often.
-    """
-    unreadable = {sent.body for sent in history.sent if sent.kind == "malformed"}
-    for body in history.dead_letters:
-        if body not in unreadable and body not in history.parked:
-            yield f"in a dead-letter queue for no reason: {body[:200]}"
 
 
 def only_what_is_allowed(history: History) -> Iterator[str]:
@@ -98,9 +48,21 @@ def only_what_is_allowed(history: History) -> Iterator[str]:
 def _is_as_sent(delivery: Delivery, sent: Sent) -> bool:
     command = delivery.command
     said = (command["source"], command["target"], command["name"])
-    if said != (sent.source, sent.target, sent.command):
-        return False
-    return "payload_ref" in command or command["payload"] == sent.payload
+    return said == (sent.source, sent.target, sent.command) and _payload_of(delivery) == sent.payload
+
+
+def _payload_of(delivery: Delivery) -> Any:
+    """What its target gets; nothing that was ever sent where what it is referred to is not what it is told to be."""
+    ref = delivery.command.get("payload_ref")
+    if ref is None:
+        return delivery.command["payload"]
+    left = delivery.left
+    if left is None or (len(left), hashlib.sha256(left).hexdigest()) != (ref["bytes"], ref["sha256"]):
+        return _NOTHING_SENT
+    return msgspec.json.decode(left)
+
+
+_NOTHING_SENT = object()
 
 
 def _fault_of(sent: Sent, delivery: Delivery, history: History) -> str | None:
@@ -157,6 +119,7 @@ def _is_routed(delivery: Delivery, history: History) -> bool:
 
 def the_fast_path_is_shut(history: History) -> Iterator[str]:
     """What is banned from the fast path, or while nothing may use it, does not go by it for longer than memory lasts."""
+    skew = history.settings.skew
     for delivery in history.deliveries:
         if delivery.path != "fast":
             continue
@@ -165,7 +128,7 @@ def the_fast_path_is_shut(history: History) -> Iterator[str]:
         source = delivery.command["source"]
         if all(state.cold_only() for state in states):
             yield f"{delivery}: the fast path was shut for everyone"
-        elif all(_is_shut_out(state, source, delivery) for state in states):
+        elif all(_is_shut_out(state, source, delivery, skew) for state in states):
             yield f"{delivery}: its source was banned from the fast path"
         elif any(
             (route := state.route(*delivery.pair)) and route.dedupe_mode is DedupeMode.STRICT
@@ -174,10 +137,10 @@ def the_fast_path_is_shut(history: History) -> Iterator[str]:
             yield f"{delivery}: a strict command went by the fast path"
 
 
-def _is_shut_out(state: State, source: str, delivery: Delivery) -> bool:
-    # A ban that ends by itself ends by the worker's clock: left to those without an end.
+def _is_shut_out(state: State, source: str, delivery: Delivery, skew: float) -> bool:
+    # A ban that ends by itself ends by the worker's clock: it must have stood by any.
     return any(
-        ban.until is None
+        (ban.until is None or ban.until > delivery.at + skew)
         and ban.target in {None, delivery.pair[0]}
         and ban.command in {None, delivery.pair[1]}
         for ban in state.bans(source)
@@ -204,7 +167,7 @@ def memory_is_bounded(history: History) -> Iterator[str]:
     for delivery in history.deliveries:
         age = memory_of(delivery, history)
         oldest = delivery.decided_from - age - ROUNDING
-        if not any(oldest <= read <= delivery.at for read in history.reads.get(delivery.worker, [])):
+        if not any(oldest <= read <= delivery.decided_by for read in history.reads.get(delivery.worker, [])):
             yield f"{delivery}: its worker had not read the registry for more than {age:g} s"
 
 
@@ -226,39 +189,33 @@ def strict_ones_once(history: History) -> Iterator[str]:
         seen.setdefault(key, delivery)
 
 
-def limits_hold(history: History) -> Iterator[str]:
-    """In any T seconds no more than burst + limit·T/interval are delivered.
+def marks_are_just(history: History) -> Iterator[str]:
+    """Only what may have been delivered before is marked, or told, as a possible duplicate.
 
-    A delivery counts for the moment it acted, or for any since its worker had the command: a unit may be spent and the
-    send then be late. Where a limit was changed, each of its figures has a line of its own.
+    Its message had been received before, or another with the same id had been, or it had been under way for longer than
+    ids are remembered.
     """
-    by_pair: dict[tuple[str, str], list[Delivery]] = {}
-    for delivery in history.deliveries:
-        by_pair.setdefault(delivery.pair, []).append(delivery)
-    for pair, deliveries in by_pair.items():
-        limits = {
-            (route.rate_limit.limit / route.rate_limit.interval_seconds, route.rate_limit.capacity)
-            if route.rate_limit and not route.rate_limit.shadow
-            else None
-            for state in history.registry.states
-            if (route := state.route(*pair))
-        }
-        if None in limits or not limits:
-            continue
-        for excess in exceeding(deliveries, {limit for limit in limits if limit}):
-            yield f"{' '.join(pair)}: {excess}"
-
-
-def exceeding(deliveries: list[Delivery], limits: set[tuple[float, int]]) -> Iterator[str]:
-    """Where more was delivered than limits of so much a second, and so much at once, allow together."""
-    rate, burst = sum(rate for rate, _ in limits), sum(burst for _, burst in limits)
-    spans = sorted((one.decided_from, one.at) for one in deliveries)
-    for start, _ in spans:
-        within = sorted(end for begin, end in spans if begin >= start)
-        for count, end in enumerate(within, 1):
-            if count > burst + rate * (end - start) + 1e-6:
-                yield (
-                    f"{count} deliveries within {end - start:.3f} s from {start:.3f}; "
-                    f"allowed are {burst} + {rate:g} a second"
-                )
-                break
+    first: dict[tuple[str, ...], float] = {}
+    for sent in history.sent:
+        first[sent.id, sent.source] = min(sent.arrived_at, first.get((sent.id, sent.source), sent.arrived_at))
+    receipts: dict[tuple[str, ...], list[Taken]] = {}
+    for taken in history.taken:
+        if taken.is_slow:
+            receipts.setdefault(taken.key, []).append(taken)
+    marked = [
+        ((one.metadata["id"], one.command["source"]), one.at, str(one))
+        for one in history.deliveries
+        if one.marked
+    ]
+    marked += [
+        ((one.event["command_id"], one.event["source"]), one.at, f"told of {one.event['command_id']}")
+        for one in history.written
+        if one.event.get("possible_duplicate")
+    ]
+    remembered = history.settings.dedupe_seconds - 2 * history.settings.skew - ROUNDING
+    for key, at, what in marked:
+        before = [one for one in receipts.get(key, []) if one.at <= at]
+        is_old = at - first.get(key, at) >= remembered
+        came_back = any(one.count > 1 for one in before)
+        if not is_old and not came_back and len({one.message_id for one in before}) < 2:
+            yield f"{what}: a possible duplicate of nothing"

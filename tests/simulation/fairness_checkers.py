@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from simulation.checkers import ROUNDING, exceeding, memory_of
+from simulation.checkers import ROUNDING
 from simulation.history import OPERATOR
 
 from snavio.runtime.testing import EPOCH
@@ -14,49 +14,22 @@ from snavio.wire.times import format_time, parse_time
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from simulation.history import BanPlaced, Delivery, Escalation, History
+    from simulation.history import BanPlaced, Escalation, History
 
     from snavio.domain.models import FairnessPolicy
 
-_BANNED = "warm_path_ban"
 _RETRY = "delivery_retry"
-
-
-def quotas_hold(history: History) -> Iterator[str]:
-    """Of what slow has because of a warm-path ban, no more than burst + limit·T/interval of a source's quota is delivered.
-
-    Counted are deliveries whose every escalation was for such a ban, where each registry that slow can have decided on
-    had a quota; as with limits, each of its figures has a line of its own.
-    """
-    reasons: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
-    for escalation in history.escalations:
-        reasons[escalation.id, escalation.source].add(escalation.reason)
-    counted: defaultdict[tuple[str, str, str], list[Delivery]] = defaultdict(list)
-    figures: defaultdict[tuple[str, str, str], set[tuple[float, int]]] = defaultdict(set)
-    for delivery in history.deliveries:
-        source = delivery.command["source"]
-        if delivery.path != "slow" or reasons[delivery.metadata["id"], source] != {_BANNED}:
-            continue
-        whose = (source, *delivery.pair)
-        low = delivery.decided_from - memory_of(delivery, history) - ROUNDING
-        quotas = [state.quota(*whose) for state in history.registry.between(low, delivery.at)]
-        if all(quotas):
-            counted[whose].append(delivery)
-            figures[whose] |= {
-                (quota.rate_limit.per_second, quota.rate_limit.capacity) for quota in quotas if quota
-            }
-    for whose, deliveries in counted.items():
-        for excess in exceeding(deliveries, figures[whose]):
-            yield f"the quota of {whose[0]} for {' '.join(whose[1:])}: {excess}"
 
 
 def bans_are_just(history: History) -> Iterator[str]:
     """Only a source that took nearly all of something others wanted as well is taken off the fast path for it.
 
-    Everywhere only after as many bans as the policy asks for; and each ban is told once to each whom it concerns.
+    Everywhere only after as many bans as the policy asks for; each ban is told once to each whom it concerns, and holds.
     """
     yield from _local_bans_are_deserved(history)
+    yield from _bans_are_told(history)
     yield from _bans_are_told_once(history)
+    yield from _bans_hold(history)
     for placed in history.bans:
         if placed.actor != OPERATOR:
             yield from _is_counted_right(placed, history)
@@ -144,6 +117,41 @@ class _Windows:
         for (source, _), count in possible.items():
             most[source] += max(0, count)
         return most
+
+
+def _bans_are_told(history: History) -> Iterator[str]:
+    """Whatever a worker escalated for a ban of its own, the source and the owner of the target are told of that ban."""
+    told = {
+        (worker, event["tenant"], event["source"], *_pair_of(event), event["emitted_at"])
+        for worker, event in _told_bans(history)
+    }
+    due: set[tuple[str, ...]] = set()
+    for one in history.escalations:
+        if one.ban_id is None or history.may_be_silent(one.worker):
+            continue
+        routes = [route for state in history.registry.states if (route := state.route(*one.pair))]
+        for tenant in {one.source.partition("/")[0], routes[0].tenant}:
+            due.add((one.worker, tenant, one.source, *one.pair, format_time(one.ban_opened_at)))
+    for worker, tenant, source, target, command, at in sorted(due - told):
+        yield f"{worker} banned {source} from the fast path of {target} {command} at {at} and never told {tenant}"
+
+
+def _bans_hold(history: History) -> Iterator[str]:
+    """Whom a worker banned, it delivers nothing of by the fast path until the ban ends; all by that worker's clock."""
+    for worker, event in _told_bans(history):
+        start, end = _time(event["emitted_at"]) + ROUNDING, _time(event["throttle_until"]) - ROUNDING
+        for one in history.deliveries:
+            if (
+                one.worker == worker
+                and one.path == "fast"
+                and (one.command["source"], *one.pair) == (event["source"], *_pair_of(event))
+                and start < _time(one.metadata["dispatched_at"]) < end
+            ):
+                yield f"{one}: {worker} had banned its source from the fast path until {event['throttle_until']}"
+
+
+def _pair_of(event: dict[str, Any]) -> tuple[str, str]:
+    return event["target"], event["command"]["name"]
 
 
 def _bans_are_told_once(history: History) -> Iterator[str]:

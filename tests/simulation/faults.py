@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from enum import StrEnum
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from simulation.virtual_loop import elapsed, sleep, true_time
@@ -58,7 +59,7 @@ class Storm:
     async def carry(self, who: Process, what: str, place: str, act: Callable[[], Awaitable[T]]) -> T:
         """Make one call; raises what its caller sees."""
         who.must_live()
-        fate, before, after = self._forecast(what, place)
+        fate, before, after = self._forecast(who, what, place)
         stormy = not self.calm
         self.unanswered += stormy
         try:
@@ -75,7 +76,12 @@ class Storm:
             if fate is Fate.CRASH_BEFORE:
                 who.crash(f"before {what} {place}")
                 raise Dead
-            answer = await act()
+            failure: SnavioError | None = None
+            try:
+                answer = await act()
+            except SnavioError as error:
+                # What happens to an answer happens to this one as well.
+                answer, failure = None, error
             if fate is Fate.CRASH_AFTER:
                 who.crash(f"after {what} {place}")
                 raise Dead
@@ -84,6 +90,8 @@ class Storm:
             who.must_live()
             if fate is Fate.UNANSWERED:
                 raise Transient("no answer")
+            if failure is not None:
+                raise failure
         except SnavioError as error:
             self._note(who, what, place, f"{fate} {type(error).__name__}")
             raise
@@ -92,9 +100,9 @@ class Storm:
         self._note(who, what, place, fate)
         return answer
 
-    def part(self, count: int) -> list[bool]:
+    def part(self, who: Process, count: int) -> list[bool]:
         """Which entries of a batch are acted on."""
-        if self.calm or self.rng.random() >= self.weather.partial:
+        if self.calm or who.spared or self.rng.random() >= self.weather.partial:
             return [True] * count
         return [self.rng.random() < 0.6 for _ in range(count)]
 
@@ -107,11 +115,11 @@ class Storm:
         """Whether a fault of this chance happens."""
         return not self.calm and chance > 0 and self.rng.random() < chance
 
-    def _forecast(self, what: str, place: str) -> tuple[Fate, float, float]:
+    def _forecast(self, who: Process, what: str, place: str) -> tuple[Fate, float, float]:
         weather, rng = self.weather, self.rng
-        if self.calm:
-            return Fate.WELL, 0.0, 0.0
         port = what.partition(".")[0]
+        if self.calm or (who.spared and port != "stream"):
+            return Fate.WELL, 0.0, 0.0
         now = elapsed()
         for outage in weather.outages:
             if outage.start <= now < outage.end and (outage.what == port or outage.what in place):
@@ -186,37 +194,54 @@ class StormyQueues:
         return messages
 
     def send(self, queue: str, messages: Sequence[Any]) -> Awaitable[list[Any]]:
-        taken = self._storm.part(len(messages))
+        taken = self._storm.part(self._who, len(messages))
+        begun = true_time()
 
         def act() -> Awaitable[list[Any]]:
-            return self._in_part(taken, messages, lambda some: self._sent(queue, some))
+            return self._in_part(taken, messages, lambda some: self._sent(queue, some, begun))
 
         return self._storm.carry(self._who, "queues.send", _name(queue), act)
 
     def delete(self, queue: str, receipts: Sequence[str]) -> Awaitable[list[Any]]:
-        taken = self._storm.part(len(receipts))
+        taken = self._storm.part(self._who, len(receipts))
 
         def act() -> Awaitable[list[Any]]:
-            return self._in_part(taken, receipts, lambda some: self._queues.delete(queue, some))
+            return self._in_part(taken, receipts, lambda some: self._deleted(queue, some))
 
         return self._storm.carry(self._who, "queues.delete", _name(queue), act)
 
     def set_visibility(self, queue: str, timeouts: Sequence[tuple[str, int]]) -> Awaitable[list[Any]]:
-        taken = self._storm.part(len(timeouts))
+        taken = self._storm.part(self._who, len(timeouts))
 
         def act() -> Awaitable[list[Any]]:
             return self._in_part(taken, timeouts, lambda some: self._queues.set_visibility(queue, some))
 
         return self._storm.carry(self._who, "queues.set_visibility", _name(queue), act)
 
-    async def _sent(self, queue: str, messages: list[Any]) -> list[Any]:
-        before = set(self._queues.queues[queue].messages) if queue in self._queues.queues else set()
+    async def _sent(self, queue: str, messages: list[Any], begun: float) -> list[Any]:
         answers = await self._queues.send(queue, messages)
-        held_by = self._queues.queues[queue]
-        for identity in [one for one in held_by.messages if one not in before]:
-            if self._storm.strikes(self._storm.weather.shuffled):
-                held_by.hide(held_by.messages[identity], true_time() + self._storm.rng.uniform(0.0, 1.5))
-        self._world.queued(self._who, queue, messages, answers)
+        held_by, storm = self._queues.queues[queue], self._storm
+        # Nothing has happened since they were added: they are the last.
+        added = list(islice(reversed(held_by.messages.values()), answers.count(None)))
+        for held in reversed(added):
+            self._world.queued(self._who, queue, held, begun)
+            if storm.strikes(storm.weather.shuffled):
+                held_by.hide(held, true_time() + storm.rng.uniform(0.0, 1.5))
+        return answers
+
+    async def _deleted(self, queue: str, receipts: list[str]) -> list[Any]:
+        held_by, storm = self._queues.queues[queue], self._storm
+        held = [held_by.holder_of(receipt) for receipt in receipts]
+        answers = await self._queues.delete(queue, receipts)
+        for one, fault in zip(held, answers, strict=True):
+            if one is None or fault is not None:
+                continue
+            self._world.deleted(self._who, one.id)
+            if storm.strikes(storm.weather.undeleted):
+                # A copy of it lay where the delete did not reach.
+                one.receipt, one.visible_at = None, true_time() + storm.rng.uniform(0.0, 3.0)
+                held_by.add(one)
+                held_by.wake()
         return answers
 
     @staticmethod
@@ -257,7 +282,7 @@ class StormyTables:
         return self._carry("transact", writes[0].table, act)
 
     def put_batch(self, table: str, items: Sequence[Any]) -> Awaitable[list[Any]]:
-        taken = self._storm.part(len(items))
+        taken = self._storm.part(self._who, len(items))
 
         async def act() -> list[Any]:
             some = [item for item, is_taken in zip(items, taken, strict=True) if is_taken]
@@ -269,8 +294,12 @@ class StormyTables:
 
     async def query(self, table: str, partition: Any, **options: Any) -> Any:
         began = true_time()
+        if table == self._world.names.changelog:
+            # A page may be as short as the table likes; who reads on has read only with the last.
+            options["limit"] = options.get("limit") or self._world.settings.page_items
         page = await self._carry("query", table, lambda: self._tables.query(table, partition, **options))
-        self._world.read(self._who, table, partition, began)
+        first, last = options.get("cursor") is None, page.cursor is None
+        self._world.read(self._who, table, partition, began, first=first, last=last)
         return page
 
     async def scan(self, table: str, **options: Any) -> Any:

@@ -9,8 +9,11 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from snavio.domain.models import Ban, DispatchMode, Grant, Key, Quota, Route, Settings
 from snavio.registry.rows import RowKey
+from snavio.runtime.testing import EPOCH
 
 OPERATOR = "operator"
 """Who changes the registry from outside."""
@@ -44,9 +47,13 @@ class Delivery:
     at: float
     decided_from: float
     """The earliest that its worker can have decided on it: it had not received it before."""
+    decided_by: float
+    """When its worker began to send it: it had decided by then."""
     worker: str
     queue: str
     body: dict[str, Any]
+    left: bytes | None = None
+    """What lay, as it was delivered, where it says that its payload was left."""
 
     metadata: dict[str, Any] = field(init=False)
     command: dict[str, Any] = field(init=False)
@@ -69,19 +76,63 @@ class Delivery:
         marked = ", marked" if self.marked else ""
         return (
             f"{self.metadata['id'][:8]} of {self.command['source']} to {target} {name}, "
-            f"delivered by {self.worker} at {self.at:.3f} ({self.path}{marked})"
+            f"delivered by {self.worker} at {self.at - EPOCH:.3f} ({self.path}{marked})"
         )
 
 
 @dataclass(slots=True)
 class Taken:
-    """A command a fast worker received."""
+    """A message with a command that a fast or slow worker received."""
 
     at: float
     worker: str
+    message_id: str
+    count: int
+    """How often it had been received by then, by whomever."""
     id: str
     source: str
     pair: tuple[str, str]
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.id, self.source
+
+    @property
+    def is_slow(self) -> bool:
+        return self.worker.startswith("slow-")
+
+
+@dataclass(slots=True)
+class Passed:
+    """A message of shield's in the fast queue."""
+
+    message_id: str
+    id: str
+    source: str
+    received_at: float
+    """When what shield received had arrived, as it says."""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.id, self.source
+
+
+@dataclass(slots=True)
+class Deleted:
+    """A message that a worker deleted."""
+
+    at: float
+    worker: str
+    message_id: str
+
+
+@dataclass(slots=True)
+class Buried:
+    """A message that a worker put in a dead-letter queue."""
+
+    at: float
+    service: str
+    body: str
 
 
 @dataclass(slots=True)
@@ -90,8 +141,10 @@ class Escalation:
 
     at: float
     worker: str
-    body: dict[str, Any]
+    message_id: str
+    body_text: str
 
+    body: dict[str, Any] = field(init=False)
     id: str = field(init=False)
     source: str = field(init=False)
     pair: tuple[str, str] = field(init=False)
@@ -103,11 +156,16 @@ class Escalation:
     ban_opened_at: float = field(init=False)
 
     def __post_init__(self) -> None:
+        self.body = msgspec.json.decode(self.body_text)
         command, ban = self.body["command"], self.body.get("dominance") or {}
         self.id, self.source = command["id"], command["source"]
         self.pair = command["target"], command["name"]
         self.reason, self.said_at = self.body["reason"], self.body["escalated_at"]
         self.ban_id, self.ban_opened_at = ban.get("ban_id"), ban.get("opened_at", 0.0)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.id, self.source
 
 
 @dataclass(slots=True)
@@ -189,16 +247,19 @@ class History:
     settings: Any
     sent: list[Sent] = field(default_factory=list)
     deliveries: list[Delivery] = field(default_factory=list)
+    queues: set[str] = field(default_factory=set)
+    """The ARNs of the queues there are. None is ever removed."""
     taken: list[Taken] = field(default_factory=list)
+    passed: list[Passed] = field(default_factory=list)
+    deleted: list[Deleted] = field(default_factory=list)
+    buried: list[Buried] = field(default_factory=list)
     escalations: list[Escalation] = field(default_factory=list)
     bans: list[BanPlaced] = field(default_factory=list)
     written: list[Written] = field(default_factory=list)
     registry: RegistryHistory = field(default_factory=RegistryHistory)
     reads: dict[str, list[float]] = field(default_factory=dict)
-    """For each worker, when the reads of the changelog that it got an answer to were begun."""
+    """For each worker, when the reads of the changelog that it got every answer to were begun."""
     dead_letters: list[str] = field(default_factory=list)
-    parked: set[str] = field(default_factory=set)
-    """Those of them that slow kept for replay since no target would take them."""
     stuck: list[str] = field(default_factory=list)
     """What was still in a queue of the platform's long after every fault had ended."""
     rows: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
@@ -209,6 +270,12 @@ class History:
     """What the tenants' topics were given, in order: the tenant and the event."""
     crashed: set[str] = field(default_factory=set)
     """Workers that died without a word."""
+    unflushed: set[str] = field(default_factory=set)
+    """Workers that were told to stop and, as they said, could not save everything in time."""
     broken: list[str] = field(default_factory=list)
     """What workers should never do: handlers that raised, workers that ended by themselves."""
     trace: list[tuple[Any, ...]] = field(default_factory=list)
+
+    def may_be_silent(self, worker: str) -> bool:
+        """Whether what a worker had still to tell may have ended with it."""
+        return worker in self.crashed or worker in self.unflushed

@@ -7,6 +7,7 @@ import random
 import signal
 from typing import TYPE_CHECKING, Any
 
+from simulation.checkers import ROUNDING
 from simulation.faults import Dead, StormyPort, StormyQueues, StormyTables
 from simulation.virtual_loop import true_time
 
@@ -36,7 +37,7 @@ class _Ears(list[dict[str, Any]]):
         self._process = process
 
     def append(self, line: dict[str, Any]) -> None:
-        if self._process.alive and not self._process.stopping:
+        if self._process.alive:
             self._process.heard(line)
 
 
@@ -48,8 +49,12 @@ class Process:
         self.service = service
         self.alive = True
         self.stopping = False
+        self._stopped_at = 0.0
+        self._stopped_in_calm = False
         self._world = world
         self._rng = random.Random(f"{world.seed}/{self.id}")
+        self.spared = service == "outbox" and not world.settings.swept
+        """Its calls to anything but the stream go well."""
         self.skew = self._rng.uniform(-1, 1) * world.settings.skew
         self._signals = FakeSignals()
         self._root: asyncio.Task[int] | None = None
@@ -72,14 +77,25 @@ class Process:
         """Ask it to finish and go."""
         if self.alive and not self.stopping:
             self.stopping = True
+            self._stopped_at, self._stopped_in_calm = true_time(), self._world.storm.calm
             self._world.note(self.id, "told to stop", "")
             self._signals.send(signal.SIGTERM)
 
     def heard(self, line: dict[str, Any]) -> None:
         """It said something at level error."""
-        if line.get("event") == LogEvent.OUTBOX_WRITE_FAILED:
-            return  # a published row that cannot be removed is published again, which its readers can tell
-        self._world.broke(self.id, f"{line.get('event')}: {line.get('exc_info')!r}")
+        what = line.get("event")
+        if (
+            what == LogEvent.OUTBOX_WRITE_FAILED
+            and self.service == "outbox"
+            and line.keys() & {"rows", "tenant"}
+        ):
+            # A published row that cannot be removed is published again, which its readers can tell; and that a tenant's
+            # topic fails is told as soon as it can be.
+            return
+        if what == LogEvent.FLUSH_FAILED and self.stopping and not self._stopped_in_calm:
+            self._world.history.unflushed.add(self.id)
+            return  # it has so long for it and no longer
+        self._world.broke(self.id, f"{what}: {line.get('exc_info')!r}")
 
     async def live(self) -> None:
         """Run until it ends, one way or another."""
@@ -98,12 +114,28 @@ class Process:
         await asyncio.wait([self._root])
         if not self._root.cancelled():
             failure = self._root.exception()
-            if failure is None and self.alive and not self.stopping:
-                self._world.broke(self.id, f"ended by itself with code {self._root.result()}")
-            elif failure is not None and self.alive:
+            if failure is not None and self.alive:
                 self._world.broke(self.id, f"failed: {failure!r}")
+            elif self.alive:
+                self._ended_with(self._root.result())
         self.alive = False
         self._world.note(self.id, "ended", "")
+
+    def _ended_with(self, code: int) -> None:
+        """It ended in an orderly way: rightly so, with the right code, and in time?"""
+        if not self.stopping:
+            self._world.broke(self.id, f"ended by itself with code {code}")
+            return
+        is_flushed = self.id not in self._world.history.unflushed
+        if code != (lifecycle.CLEAN if is_flushed else lifecycle.FAILED):
+            self._world.broke(self.id, f"was told to stop and ended with code {code}")
+        took, promised = true_time() - self._stopped_at, self._world.settings.drain_seconds
+        if not self._stopped_in_calm:
+            promised += _FAREWELL_SECONDS + _FLUSH_SECONDS
+        if took > promised + ROUNDING:
+            self._world.broke(
+                self.id, f"was told to stop and took {took:.3f} s for it; promised are {promised:g}"
+            )
 
     def aws(self) -> Aws:
         """The ports, through the weather."""
@@ -125,6 +157,10 @@ class Process:
         return true_time() + self.skew
 
 
+_NEVER_SECONDS = 10_000.0
+_FAREWELL_SECONDS = 4.0
+"""What a worker may take to hand back what it has in hand when its time is over."""
+_FLUSH_SECONDS = 5.0
 WIRINGS: dict[str, Any] = {
     "shield": shield_wiring.wire_on,
     "fast": fast_wiring.wire_on,
@@ -138,15 +174,17 @@ def config_of(service: str, settings: Settings) -> Any:
     if service == "outbox":
         return OutboxConfig(
             region="eu-central-1",
-            linger_seconds=0.3,
+            # Without a sweeper what was noted too early is lost, where there is time to die before it is published.
+            linger_seconds=0.3 if settings.swept else 0.9,
             lease_seconds=3.0,
             rebalance_seconds=1.0,
-            checkpoint_seconds=0.7,
+            checkpoint_seconds=0.7 if settings.swept else 0.2,
             poll_seconds=0.5,
-            sweep_seconds=4.0,
+            sweep_seconds=4.0 if settings.swept else _NEVER_SECONDS,
             missed_after_seconds=8.0,
             patience_seconds=60.0,
             drain_seconds=settings.drain_seconds,
+            flush_seconds=_FLUSH_SECONDS,
         )
     shared: dict[str, Any] = {
         "region": "eu-central-1",
@@ -160,6 +198,7 @@ def config_of(service: str, settings: Settings) -> Any:
         "wait_seconds": 4,
         "visibility_seconds": settings.visibility_seconds,
         "drain_seconds": settings.drain_seconds,
+        "flush_seconds": _FLUSH_SECONDS,
     }
     for cache, (fresh, stale) in settings.ttls.items():
         shared |= {f"{cache}_fresh_seconds": fresh, f"{cache}_stale_seconds": stale}
@@ -170,6 +209,7 @@ def config_of(service: str, settings: Settings) -> Any:
     return SlowConfig(
         **shared,
         claim_seconds=settings.claim_seconds,
+        delivery_attempts=settings.delivery_attempts,
         dedupe_seconds=settings.dedupe_seconds,
         global_ban_after=settings.global_ban_after,
         global_ban_within_seconds=settings.global_ban_within_seconds,

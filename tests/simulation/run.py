@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import hashlib
+import signal
 import traceback
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from simulation.mutants import MUTANTS
 from simulation.promises import Violation, check
 from simulation.world import simulate
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 _TAIL = 40
+MOST_SECONDS = 60.0
+"""How long a run may take by the clock on the wall: some hundred times what it needs."""
 SIMULATOR_FAILED = "the simulator itself works"
 """What is broken when a run or a checker raises: no promise of the platform's."""
 
@@ -41,9 +47,12 @@ def judge(seed: int, *, mutant: str | None = None, whole: bool = False) -> Verdi
     """Simulate one seed and check it; the trace is kept where it is asked for whole, its end where a promise is broken."""
     happened: list[tuple[Any, ...]] = []
     try:
-        with MUTANTS[mutant].planted() if mutant else nullcontext():
-            history = simulate(seed, happened)
-        violations = check(history)
+        with _in_time():
+            with MUTANTS[mutant].planted() if mutant else nullcontext():
+                history = simulate(seed, happened)
+            violations = check(history)
+    except _TooLong as failure:
+        return _failed(seed, failure, happened, whole=whole)
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as failure:  # noqa: BLE001 - nothing a run raises may hide its seed
@@ -59,6 +68,25 @@ def judge(seed: int, *, mutant: str | None = None, whole: bool = False) -> Verdi
         len(history.crashed),
         trace if whole else trace[-_TAIL:],
     )
+
+
+class _TooLong(KeyboardInterrupt):
+    """A run took too long. As whoever presses Ctrl-C, it is heard by nothing within the run."""
+
+
+@contextmanager
+def _in_time() -> Iterator[None]:
+    """End what never gives way to the loop, on which no time passes."""
+
+    def ring(_number: int, _frame: Any) -> None:
+        raise _TooLong(f"it took more than {MOST_SECONDS:g} s")
+
+    handler, timer = signal.signal(signal.SIGALRM, ring), signal.setitimer(signal.ITIMER_REAL, MOST_SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, *timer)
+        signal.signal(signal.SIGALRM, handler)
 
 
 def _failed(seed: int, failure: BaseException, happened: list[tuple[Any, ...]], *, whole: bool) -> Verdict:

@@ -81,6 +81,7 @@ def _quickened(loop: SimulatedLoop) -> Any:
         (anyio_loops, "current_async_library", lambda: "asyncio"),
         (anyio_backend, "current_task", partial(asyncio.tasks._current_tasks.get, loop)),
         (anyio_backend, "sleep", virtual_loop.sleep),
+        (anyio_backend.AsyncIOBackend, "current_time", classmethod(lambda _: loop.now)),
         (anyio_backend, "_task_states", {}),
         (asyncio.base_tasks, "_task_repr_info", lambda task: [task.get_name()]),
         *((port, "checkpoint", virtual_loop.turn) for port in (objects, queues, tables, vault)),

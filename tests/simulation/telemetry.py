@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import TYPE_CHECKING, Any
 
 from simulation.virtual_loop import true_time
@@ -35,12 +36,14 @@ _ITERATOR_EXPIRES = 0.02
 class ShardLog:
     """What happened to the outbox table, in shards that close and are followed by their children."""
 
-    def __init__(self, rng: Random) -> None:
+    def __init__(self, rng: Random, behind: float) -> None:
         self._rng = rng
+        self._behind = behind
         self.records: dict[str, list[Record]] = {}
         self.parents: dict[str, str | None] = {}
         self.open = ""
         self._room = 0
+        self._seen_from: dict[str, list[float]] = {}
         self.note(None)
 
     def note(self, row: StoredRow | None) -> None:
@@ -50,10 +53,18 @@ class ShardLog:
         self._room -= 1
         kept = self.records[self.open]
         kept.append(Record(f"{self.open}-{len(kept):04d}", true_time(), row=row))
+        # In the order in which they were written, however long each takes.
+        seen = self._seen_from[self.open]
+        seen.append(max([true_time() + self._rng.uniform(0.0, self._behind), *seen[-1:]]))
+
+    def ends_at(self, shard: str) -> int:
+        """How many records of a shard can be seen by now."""
+        return bisect_right(self._seen_from[shard], true_time())
 
     def _open_next(self) -> None:
         number = f"shard-{len(self.records):03d}"
         self.records[number], self.parents[number] = [], self.open or None
+        self._seen_from[number] = []
         self.open, self._room = number, self._rng.randint(*_SHARD_RECORDS)
 
 
@@ -105,9 +116,12 @@ class SimulatedStream:
         async def act() -> RecordPage:
             if self._storm.strikes(_ITERATOR_EXPIRES):
                 raise Permanent("The iterator has expired.", code=EXPIRED)
-            kept = self._log.records[shard]
-            page = kept[int(start) : int(start) + limit]
-            end = int(start) + len(page)
+            kept, first = self._log.records[shard], int(start)
+            # What comes again while it is in hand is left to the sweeper.
+            if not self._who.spared and self._storm.strikes(self._storm.weather.repeated):
+                first = max(0, first - self._storm.rng.randint(1, 3))
+            end = max(int(start), min(self._log.ends_at(shard), first + limit))
+            page = kept[first:end]
             closed = shard != self._log.open and end == len(kept)
             return RecordPage(page, None if closed else f"{shard}|{end}")
 
@@ -146,7 +160,7 @@ class SimulatedTopics:
         self._who = who
 
     async def publish(self, tenant: str, rows: Sequence[Any]) -> list[Any]:
-        taken = self._storm.part(len(rows))
+        taken = self._storm.part(self._who, len(rows))
 
         async def act() -> list[Any]:
             self._published += [

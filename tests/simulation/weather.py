@@ -42,8 +42,18 @@ class Weather:
     """A queue hands a message out again though somebody has it in hand."""
     shuffled: float = 0.0
     """A message is overtaken by later ones."""
+    undeleted: float = 0.0
+    """A message comes back once more though its delete was confirmed."""
     delayed: float = 0.0
     """The bus holds back a message put on it, or a copy of it, for up to seconds."""
+    turned_away: float = 0.0
+    """The bus does not take a message, and its producer puts it again."""
+    unheard: float = 0.0
+    """The bus takes a message and does not say so, and its producer puts it again."""
+    behind: float = 0.0
+    """Seconds that a stream's record takes at most to be seen."""
+    repeated: float = 0.0
+    """A read of a stream begins with records that were read before."""
     crash: float = 0.0
     """The worker dies with the call, before or after it acts."""
     latency: float = 0.0
@@ -66,6 +76,7 @@ class Settings:
     visibility_seconds: int = 5
     refresh_seconds: float = 1.0
     max_receive_count: int = 60
+    delivery_attempts: int = 6
     replay_window_seconds: float = 60.0
     claim_seconds: float = 6.0
     dedupe_seconds: float = 300.0
@@ -84,6 +95,10 @@ class Settings:
     global_ban_after: int = 3
     global_ban_within_seconds: float = 600.0
     global_ban_seconds: float = 600.0
+    page_items: int | None = None
+    """How many changes of the registry a query brings at most."""
+    swept: bool = True
+    """Whether there is a sweeper. Without one, the ways of telemetry are spared what only a sweeper makes good."""
     busy_seconds: float = 12.0
     """How long things are put, changed and broken."""
     weather: Weather = field(default_factory=Weather)
@@ -112,6 +127,9 @@ def draw_settings(rng: Random) -> Settings:
         global_ban_after=rng.choice((2, 3)),
         global_ban_within_seconds=rng.choice((5.0, 600.0)),
         global_ban_seconds=rng.choice((4.0, 600.0)),
+        delivery_attempts=rng.choice((2, 6)),
+        page_items=rng.choice((None, 2)),
+        swept=rng.random() < 0.75,
         busy_seconds=busy,
         weather=_draw_weather(rng, busy),
     )
@@ -138,7 +156,12 @@ def _draw_weather(rng: Random, busy: float) -> Weather:
         slow=sometimes(0.05),
         doubled=sometimes(0.15),
         shuffled=sometimes(0.50),
+        undeleted=sometimes(0.10),
         delayed=sometimes(0.40),
+        turned_away=sometimes(0.20),
+        unheard=sometimes(0.10),
+        behind=rng.choice((0.0, 0.0, 1.0, 4.0)),
+        repeated=sometimes(0.20),
         crash=sometimes(0.012),
         latency=rng.choice((0.0, 0.005, 0.05)),
         outages=tuple(outages),

@@ -119,10 +119,12 @@ class _Draw:
     def commands(self) -> None:
         """Single commands, bursts, and everything that should never arrive."""
         rng = self.rng
-        for _ in range(rng.randint(6, 24)):
+        for _ in range(rng.randint(6, 18)):
             self._command(rng.uniform(0.1, self.busy))
         for _ in range(rng.choice((0, 1, 1, 2))):
             self._burst()
+        if rng.random() < 0.35:
+            self._crowd_out()
 
     def changes(self) -> None:
         """What operators change meanwhile."""
@@ -183,6 +185,29 @@ class _Draw:
                 sender = rng.choice(others) if rng.random() < mixed else source
                 self._put(start + rng.uniform(0, spread), "valid", sender, target, command)
 
+    def _crowd_out(self) -> None:
+        """One source takes most of what others want as well, and goes on once it is off the warm path for it."""
+        rng = self.rng
+        granted: dict[tuple[str, str], list[str]] = {}
+        for grant in self.grants:
+            granted.setdefault((grant["target"], grant["command"]), []).append(grant["source"])
+        contended = [pair for pair, sources in granted.items() if len(sources) > 1]
+        if not contended:
+            return
+        pair = rng.choice(contended)
+        source, *others = rng.sample(granted[pair], len(granted[pair]))
+        start, spread = rng.uniform(0.1, max(0.2, self.busy - 4.0)), rng.uniform(0.2, 1.5)
+        for other in others[:2]:
+            self._put(start, "valid", other, *pair)
+        for _ in range(rng.randint(12, 20)):
+            self._put(start + rng.uniform(0.1, spread), "valid", source, *pair)
+        if rng.random() < 0.5:
+            # Then its target has a limit as well, and whoever goes on so is refused for it.
+            self._reroute(start + spread, *pair, "limit")
+        for again in (start + spread + rng.uniform(0.0, 1.0), start + spread + rng.uniform(1.0, 4.0)):
+            for _ in range(rng.randint(0, 12)):
+                self._put(again + rng.uniform(0.0, 0.2), "valid", source, *pair)
+
     def _put(self, at: float, kind: str, source: str, target: str, command: str) -> None:
         rng = self.rng
         payload: Any = {"n": rng.randint(0, 9)} if rng.random() < 0.85 else {"m": "x"}
@@ -229,13 +254,16 @@ class _Draw:
     def _route(self, at: float) -> None:
         target, command = self.rng.choice(self.pairs)
         how = self.rng.choice(("remove", "move", "limit", "profile", "schema"))
+        self._reroute(at, target, command, how)
+        if how == "remove" and self.rng.random() < 0.7:
+            back = min(self.busy, at + self.rng.uniform(0.1, 6))
+            self.steps.append(Step(back, "restore", {"target": target, "command": command}))
+
+    def _reroute(self, at: float, target: str, command: str, how: str) -> None:
         arguments: dict[str, Any] = {"target": target, "command": command, "how": how}
         arguments["limit"] = draw_limit(self.rng, self.settings)
         arguments["sensitivity"] = self.rng.choice(list(Sensitivity))
         self.steps.append(Step(at, "reroute", arguments))
-        if how == "remove" and self.rng.random() < 0.7:
-            back = min(self.busy, at + self.rng.uniform(0.1, 6))
-            self.steps.append(Step(back, "restore", {"target": target, "command": command}))
 
     def _key(self, at: float) -> None:
         how = self.rng.choice(("rotate", "rotate", "end", "delete"))

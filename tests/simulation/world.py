@@ -11,7 +11,17 @@ from dispatch_world import World
 from simulation import seeding
 from simulation.actors import Actors
 from simulation.faults import Storm
-from simulation.history import BanPlaced, Delivery, Escalation, History, Taken, Written
+from simulation.history import (
+    BanPlaced,
+    Buried,
+    Deleted,
+    Delivery,
+    Escalation,
+    History,
+    Passed,
+    Taken,
+    Written,
+)
 from simulation.processes import SERVICES, WIRINGS, Process
 from simulation.telemetry import ShardLog, StreamedItems, wire_outbox
 from simulation.virtual_loop import elapsed, sleep, true_time
@@ -45,10 +55,12 @@ class SimulatedWorld(World):
         self._started = 0
         self._closing = False
         self._received: dict[tuple[str, str], float] = {}
+        self._reading: dict[str, float] = {}
+        self._fast_queue, self._slow_queue = self.queue(self.names.fast), self.queue(self.names.slow)
         self.tables.create(self.names.leases, key=("pk",))
         for table in (self.names.alerts, self.names.control):
             self.tables.create(table, key=("pk", "sk"))
-        self.shard_log = ShardLog(random.Random(f"{seed}/stream"))
+        self.shard_log = ShardLog(random.Random(f"{seed}/stream"), settings.weather.behind)
         self.outbox = StreamedItems(self.shard_log)
         self.tables.tables[self.names.outbox].items = self.outbox
         # Operators' changes are on the record too, so their store reports as the workers' does.
@@ -106,7 +118,9 @@ class SimulatedWorld(World):
         due = sorted([(at, "crash") for at in weather.kills] + [(at, "stop") for at in weather.drains])
         for at, what in due:
             await sleep(max(0.0, at - elapsed()))
-            victim = self._rng.choice(list(self._fleet.values()))
+            fleet = list(self._fleet.values())
+            # Where nothing is swept up it is the death of an outbox that shows something.
+            victim = self._rng.choice([one for one in fleet if one.spared] or fleet)
             if what == "crash":
                 victim.crash("killed")
             else:
@@ -130,11 +144,10 @@ class SimulatedWorld(World):
     def _take_stock(self) -> None:
         history, names = self.history, self.names
         history.stuck = self._waiting()
+        history.queues = {queue.arn for queue in self.queues.queues.values()}
         for queue in (names.ingress, names.fast, names.slow):
             for held in self.queues.queues[self.queue(names.dlq(queue))].messages.values():
                 history.dead_letters.append(held.message.body)
-                if held.message.attributes.get("snavio.reason") == "delivery-failure":
-                    history.parked.add(held.message.body)
         history.unpublished = [str(sk) for _, sk in self.outbox]
         for place, row in self.outbox.ever.items():
             history.rows[str(place[0]), str(place[1])] = msgspec.json.decode(str(row["body"]))
@@ -161,27 +174,37 @@ class SimulatedWorld(World):
         body = msgspec.json.decode(message.body)
         command = body if who.service == "fast" else body["command"]
         self._received.setdefault((who.id, command["id"]), true_time())
-        if who.service == "fast":
-            pair = (command["target"], command["name"])
-            self.history.taken.append(Taken(true_time(), who.id, command["id"], command["source"], pair))
+        pair = (command["target"], command["name"])
+        taken = Taken(
+            true_time(), who.id, message.id, message.receive_count, command["id"], command["source"], pair
+        )
+        self.history.taken.append(taken)
 
-    def queued(self, who: Process, queue: str, messages: Any, answers: Any) -> None:
-        """A worker put messages in a queue: a target's, or another worker's."""
-        is_escalated = who.service == "fast" and queue == self.queue(self.names.slow)
-        is_delivered = "/target-" in queue
-        if not is_escalated and not is_delivered:
-            return
-        for message, fault in zip(messages, answers, strict=True):
-            if fault is not None:
-                continue
-            body = msgspec.json.decode(message.body)
-            if is_escalated:
-                self.history.escalations.append(Escalation(true_time(), who.id, body))
-            else:
-                received = self._received[who.id, body["metadata"]["id"]]
-                self.history.deliveries.append(
-                    Delivery(true_time(), received, who.id, queue.rpartition("/")[2], body)
-                )
+    def deleted(self, who: Process, message_id: str) -> None:
+        self.history.deleted.append(Deleted(true_time(), who.id, message_id))
+
+    def queued(self, who: Process, queue: str, held: Any, begun: float) -> None:
+        """A worker put a message in a queue: a target's, another worker's, or one for the dead."""
+        history, now, text = self.history, true_time(), held.message.body
+        if "/target-" in queue:
+            body = msgspec.json.decode(text)
+            received = self._received[who.id, body["metadata"]["id"]]
+            target = queue.rpartition("/")[2]
+            history.deliveries.append(
+                Delivery(now, received, begun, who.id, target, body, self._left_at(body["command"]))
+            )
+        elif queue == self._fast_queue:
+            body = msgspec.json.decode(text)
+            history.passed.append(Passed(held.id, body["id"], body["source"], body["received_at"]))
+        elif queue == self._slow_queue:
+            history.escalations.append(Escalation(now, who.id, held.id, text))
+        else:
+            history.buried.append(Buried(now, who.service, text))
+
+    def _left_at(self, command: dict[str, Any]) -> bytes | None:
+        ref = command.get("payload_ref")
+        found = ref and self.objects.buckets.get(ref["bucket"], {}).get(ref["key"])
+        return found and found.body
 
     def changed(self, writes: Any) -> None:
         """A change of the registry was committed."""
@@ -200,9 +223,15 @@ class SimulatedWorld(World):
             for item in items:
                 self.history.written.append(Written(true_time(), who.id, msgspec.json.decode(item["body"])))
 
-    def read(self, who: Process, table: str, partition: Any, began: float) -> None:
+    def read(
+        self, who: Process, table: str, partition: Any, began: float, *, first: bool, last: bool
+    ) -> None:
+        """A page of the changelog was read; it has been read when its last page has."""
         if table == self.names.changelog and partition == ("pk", "log"):
-            self.history.reads.setdefault(who.id, []).append(began)
+            if first:
+                self._reading[who.id] = began
+            if last:
+                self.history.reads.setdefault(who.id, []).append(self._reading[who.id])
 
 
 class _Overridden:
