@@ -85,17 +85,23 @@ simulate: setup ## Simulate the platform with faults: SEED=1234, SEEDS=1000, or 
 
 ##@ Measure
 .PHONY: bench
-bench: setup ## Measure what is promised beside floors and alternatives: a table, and build/bench.json (six minutes)
+bench: setup ## Measure what is promised beside floors and alternatives: a table, and build/bench.json (three to six minutes)
 	$(BIN)/python bench --json build/bench.json
 
 .PHONY: bench-docs
-bench-docs: setup ## Keep the last run's figures as those of docs/performance.md
+bench-docs: setup ## Keep the last runs' figures, Spark's too, as those of docs/performance.md
 	cp build/bench.json bench/last-run.json
+	cp build/bench-spark.json bench/last-spark-run.json
 	$(BIN)/python tools/generate
 
 .PHONY: bench-spark
 bench-spark: setup ## Measure the audit against a bare read and groupBy, 2 and 20 million rows
 	$(BIN)/python spark/bench/bench_spark.py --millions 2 --millions 20
+
+##@ Deploy
+.PHONY: package-emr
+package-emr: | $(UV) ## Pack the Spark jobs for EMR Serverless into dist/emr; PYTHON_HOME=… packs a Python 3.11 you have
+	UV=$(UV) deploy/emr/package.sh dist/emr
 
 ##@ Keep
 .PHONY: docs
