@@ -226,7 +226,8 @@ def test_ctrl_c_while_spark_works_ends_quietly_with_the_code_of_an_interrupt(tmp
         job.send_signal(signal.SIGINT)
         job.communicate()
         said.seek(0)
-        assert "Traceback" not in said.read()
+        # Java's own line, which nothing keeps it from saying, and nothing of Spark's.
+        assert [line for line in said.read().split("\n") if line and "incubator modules" not in line] == []
     assert job.returncode == 130
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -291,15 +292,14 @@ def _plainly(*, debug: bool) -> Generator[None]:
 @contextmanager
 def _session(name: str, master: str | None, *, debug: bool) -> Generator[SparkSession]:
     chosen = master or (None if "PYSPARK_GATEWAY_PORT" in os.environ else "local[*]")
-    # The log of a failed task says nothing that the error does not, a hundred lines later.
-    quiet = {} if debug or chosen is None else {"spark.log.level": "OFF"}
     with opening():
-        session = open_session(name, master=chosen, more=quiet)
+        session = open_session(name, master=chosen, quiet=not debug)
     try:
         yield session
     except BaseException:
         # What is told is what went wrong, not that Spark could then not be ended in good order.
-        with suppress(Exception):
+        with suppress(Exception), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
             session.stop()
         raise
     session.stop()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
@@ -33,10 +34,12 @@ _LOCAL = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.showConsoleProgress": "false",
-    "spark.log.level": "ERROR",
-    # Nobody waits for single answers: the collector that costs least in all.
-    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
 }
+# Nobody waits for single answers: the collector that costs least in all.
+_JAVA = "-XX:+UseParallelGC"
+_QUIET_CONFIGURATION = Path(__file__).with_name("quiet.properties").as_uri()
+_LOGGING = {"spark.log.level": "ERROR", "spark.driver.extraJavaOptions": _JAVA}
+_QUIET = {"spark.driver.extraJavaOptions": f"{_JAVA} -Dlog4j2.configurationFile={_QUIET_CONFIGURATION}"}
 
 
 def open_session(
@@ -45,14 +48,15 @@ def open_session(
     master: str | None = None,
     memory: str = "2g",
     more: Mapping[str, str] | None = None,
+    quiet: bool = False,
 ) -> SparkSession:
-    """A session with the data sources registered. Without a master, the one `spark-submit` chose."""
+    """A session with the data sources registered. Without a master, the one `spark-submit` chose, which logs as it likes."""
     builder = SparkSession.Builder().appName(name)
     settings = dict(_SETTINGS)
     if master is not None:
         # Workers must run the interpreter that has this package.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        settings |= _LOCAL | {"spark.driver.memory": memory}
+        settings |= _LOCAL | (_QUIET if quiet else _LOGGING) | {"spark.driver.memory": memory}
         builder = builder.master(master)
     for key, value in (settings | dict(more or {})).items():
         builder = builder.config(key, value)
