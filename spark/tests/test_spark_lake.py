@@ -14,7 +14,7 @@ from snavio.spark.bans import AbuseBan
 from snavio.spark.dominance import Thresholds
 from snavio.spark.folders import LocalFolder, open_folder
 from snavio.spark.lake import Lake
-from snavio.spark.page import Abuse, Failure, Hour, Report, Served, Silence, Use, page
+from snavio.spark.page import Abuse, Failure, Hour, Report, Served, Silence, Use, page, stretches
 from snavio.spark.report import report
 from snavio.spark.reports import Prices, percentiles, silences
 from snavio.spark.schemas import FEED, ROLLUP
@@ -251,6 +251,27 @@ def test_the_reports_size_their_shuffles_for_what_they_read(spark, lake):
         assert spark.conf.get(setting) == "2"
     finally:
         spark.conf.set(setting, before)
+
+
+def test_whoever_goes_on_while_banned_is_on_the_page_once():
+    def found(window, source, *targets):
+        return Abuse(window, source, list(targets), 2, window + 900)
+
+    told = stretches(
+        [
+            found(0, "a/x", "bot"),
+            found(300, "b/y", "bot"),
+            found(900, "a/x", "mail"),
+            found(1800, "a/x", "bot"),
+            # Its last ban had ended by then.
+            found(1500, "b/y", "bot"),
+        ]
+    )
+    assert told == [
+        Abuse(0, "a/x", ["bot", "mail"], 6, 2700),
+        Abuse(300, "b/y", ["bot"], 2, 1200),
+        Abuse(1500, "b/y", ["bot"], 2, 2400),
+    ]
 
 
 def test_a_page_holds_everything_itself_and_escapes_what_others_chose():

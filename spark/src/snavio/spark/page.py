@@ -134,7 +134,7 @@ def _tiles(report: Report) -> str:
         ("commands delivered", short(dispatched), f"{_percent(fast, dispatched)} on the fast path"),
         ("rejected", short(rejected), f"{_percent(rejected, handled)} of all commands"),
         ("p99 latency, worst hour", milliseconds(worst), "from sent to delivered"),
-        ("tenants", str(len(report.usage)), f"{len(report.abuse)} cases of dominance"),
+        ("tenants", str(len(report.usage)), f"{len(stretches(report.abuse))} cases of dominance"),
         (
             "cost",
             f"${cost:,.2f}",
@@ -237,13 +237,29 @@ def _fairness(report: Report) -> str:
         )
     rows = [
         [escape(a.source), escape(", ".join(a.targets)), str(a.violations), _clock(a.window), _clock(a.until)]
-        for a in report.abuse
+        for a in stretches(report.abuse)
     ]
     heads = ["source", "dominated", "violations", "from", "ban ends"]
     return _section("Fairness", _table(heads, rows, words=2) + _BANS)
 
 
 _BANS = "<p class=note>Whoever was found after the ban would have ended, as after an outage, was not banned for it.</p>"
+
+
+def stretches(found: Sequence[Abuse]) -> list[Abuse]:
+    """Whoever dominates on while banned is told of once, from the first ban window to the end of the last ban."""
+    told: list[Abuse] = []
+    places: dict[str, int] = {}
+    for one in sorted(found, key=lambda abuse: abuse.window):
+        place = places.get(one.source)
+        if place is not None and one.window <= told[place].until:
+            was = told[place]
+            targets = sorted({*was.targets, *one.targets})
+            told[place] = Abuse(was.window, was.source, targets, was.violations + one.violations, one.until)
+        else:
+            places[one.source] = len(told)
+            told.append(one)
+    return told
 
 
 def _feed(report: Report) -> str:
