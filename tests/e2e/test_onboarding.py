@@ -92,6 +92,7 @@ def test_every_line_of_the_onboarding_page_works_and_the_first_command_arrives(s
     told = {line: shell.type(line) for line in lines_of(PAGE)}
     assert len(told) >= 10
     (delivered,) = (out for line, out in told.items() if "telemetry tail" in line)
+    # One command in a hundred is a sample of its sender's clock as well, and the first may be escalated.
     assert "command.delivered acme/billing discord-bot notify-user" in delivered
     assert "✗" not in told["snavio doctor"]
 

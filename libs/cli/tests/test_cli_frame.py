@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from snavio.cli.commands import COMMANDS, Entry
 from snavio.cli.lazy import LazyGroup
 from snavio.cli.main import main, root
+from snavio.cli.parameters import EVENT
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -57,3 +58,12 @@ def test_an_entry_that_is_not_asked_for_is_never_imported():
     runner = CliRunner()
     assert "Breaks." in runner.invoke(group, ["--help"]).output
     assert runner.invoke(group, ["ok"]).exit_code == 0
+
+
+def test_an_event_is_named_with_or_without_its_prefix_and_no_other_is_taken(capsys):
+    convert = EVENT.convert
+    assert {convert(typed, None, None) for typed in ("command.delivered", "snavio.command.delivered")} == {
+        "snavio.command.delivered"
+    }
+    assert main(["telemetry", "tail", "acme", "--event", "delivered"]) == 2
+    assert "'delivered' is no event; there are command.delivered, " in capsys.readouterr().err

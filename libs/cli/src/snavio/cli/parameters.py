@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, get_args
 
 import click
 
+from snavio.wire.events import Event
 from snavio.wire.names import is_source
 
+_PREFIX = "snavio."
+_EVENTS = sorted(str(kind.__struct_config__.tag) for kind in get_args(Event))
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
@@ -55,6 +58,21 @@ class LimitType(click.ParamType[dict[str, int]]):
         return {"limit": int(found[1]), "interval_seconds": int(found[2] or 1) * _UNITS[found[3]]}
 
 
+class EventType(click.ParamType[str]):
+    """`command.delivered`, with `snavio.` in front or without."""
+
+    name = "event"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The whole name of the event."""
+        whole = f"{_PREFIX}{str(value).removeprefix(_PREFIX)}"
+        if whole not in _EVENTS:
+            known = ", ".join(event.removeprefix(_PREFIX) for event in _EVENTS)
+            self.fail(f"{value!r} is no event; there are {known}.", param, ctx)
+        return whole
+
+
+EVENT = EventType()
 SOURCE = SourceType()
 DURATION = DurationType()
 LIMIT = LimitType()

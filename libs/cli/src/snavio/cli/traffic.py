@@ -18,13 +18,13 @@ from snavio.aws.errors import Permanent
 from snavio.cli.bring import Account, account_of
 from snavio.cli.gateway import Gateway, gateway, name
 from snavio.cli.output import as_json, write_json
-from snavio.cli.parameters import SOURCE
+from snavio.cli.parameters import EVENT, SOURCE
 from snavio.cli.tables import say
 from snavio.sdk.aws_session import AwsOptions
 from snavio.sdk.errors import SdkError
 from snavio.sdk.producer import Producer
 from snavio.sdk.telemetry import Telemetry, TelemetryOptions
-from snavio.wire.events import encode_event
+from snavio.wire.events import encode_event, event_type
 
 _SOON = 2
 
@@ -96,22 +96,32 @@ def telemetry() -> None:
 
 @telemetry.command("tail")
 @click.argument("tenant_name", metavar="TENANT")
-@click.option("--count", type=click.IntRange(1), help="Stop after so many events.")
+@click.option(
+    "--event", "events", type=EVENT, multiple=True, help="Show this one only; several times for several."
+)
+@click.option("--count", type=click.IntRange(1), help="Stop after so many events shown.")
 @click.option("--seconds", type=click.FloatRange(min=0, min_open=True), help="Stop after this time.")
 @click.option("--sender-role", metavar="ARN", help="Read as this role; as one of the tenant's otherwise.")
 @as_json
 def tail(
-    *, tenant_name: str, count: int | None, seconds: float | None, sender_role: str | None, json: bool
+    *,
+    tenant_name: str,
+    events: tuple[str, ...],
+    count: int | None,
+    seconds: float | None,
+    sender_role: str | None,
+    json: bool,
 ) -> None:
-    r"""Show a tenant's telemetry as it comes, until Ctrl-C. What is shown is taken from the queue.
+    r"""Show a tenant's telemetry as it comes, until Ctrl-C. What comes is taken from the queue, shown or not.
 
     \b
     Examples:
       snavio telemetry tail acme
+      snavio telemetry tail acme --event command.failed --event command.invalid
       snavio telemetry tail acme --count 1 --seconds 30 --json
     """
     try:
-        asyncio.run(_tail(gateway(), tenant_name, count, seconds, sender_role, json=json))
+        asyncio.run(_tail(gateway(), tenant_name, events, count, seconds, sender_role, json=json))
     except SdkError as error:
         raise click.ClickException(str(error)) from error
     except KeyboardInterrupt:
@@ -121,6 +131,7 @@ def tail(
 async def _tail(
     api: Gateway,
     tenant: str,
+    shown: tuple[str, ...],
     count: int | None,
     seconds: float | None,
     sender_role: str | None,
@@ -142,6 +153,8 @@ async def _tail(
             ) as events,
         ):
             async for event in events:
+                if shown and event_type(event) not in shown:
+                    continue
                 document = msgspec.json.decode(encode_event(event))
                 write_json(document) if json else _show(document)
                 seen += 1
