@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
 from docstrings import NOTICE, attribute_docs, one_line
 from msgspec import inspect
 
-from snavio.wire.events import Event, FailedReason, InvalidReason
+from snavio.wire.events import FailedReason, InvalidReason, event_types
 
 _EVERYWHERE = ("event_id", "tenant", "emitted_at", "schema_version")
 
 
 def events_page() -> str:
     """Every event with its fields."""
-    events = sorted(get_args(Event), key=_tag)
+    events = event_types().values()
     lines = [
         NOTICE,
         "",

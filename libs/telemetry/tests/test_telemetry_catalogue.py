@@ -10,9 +10,9 @@ from snavio.telemetry.alerts import alert_of, body
 from snavio.telemetry.asyncapi import asyncapi
 from snavio.telemetry.bursts import Burst, BurstKey
 from snavio.telemetry.channels import CRITICAL
-from snavio.telemetry.schemas import documents, event_types
+from snavio.telemetry.schemas import documents
 from snavio.wire.commands import Admitted, delivered, encode
-from snavio.wire.events import FailedReason, InvalidReason, decode_event
+from snavio.wire.events import FailedReason, InvalidReason, decode_event, event_types
 
 COMMAND = {"command_id", "source", "target", "command", "timestamp"}
 REPLAY = {"replay", "replay_reason", "replay_id"}

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
-from typing import Any, get_args
+from typing import Any
 
 import click
 
-from snavio.wire.events import Event
+from snavio.wire.events import event_types
 from snavio.wire.names import is_source
 
 _PREFIX = "snavio."
-_EVENTS = sorted(str(kind.__struct_config__.tag) for kind in get_args(Event))
+_EVENTS = list(event_types())
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 

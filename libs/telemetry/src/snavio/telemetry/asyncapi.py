@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from snavio.telemetry.schemas import components, event_types
+from snavio.telemetry.schemas import components
 from snavio.wire.commands import COMMAND_SENT
+from snavio.wire.events import event_types
 from snavio.wire.names import NAME_PATTERN, Names
 
 _SCHEMA = "#/components/schemas/{name}"

@@ -11,7 +11,7 @@ import msgspec
 
 from snavio.telemetry.alerts import Alert
 from snavio.wire.commands import COMMAND_SENT, CommandSent, Delivered
-from snavio.wire.events import Event
+from snavio.wire.events import event_types
 from snavio.wire.names import COMMAND_PATTERN, NAME_PATTERN
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -34,11 +34,6 @@ _RULES: dict[str, dict[str, Any]] = {
     "DeliveredBody": {"target": _NAME, "name": _COMMAND},
 }
 _ANYTHING = {"description": "Any JSON."}
-
-
-def event_types() -> dict[str, type[msgspec.Struct]]:
-    """Every event of the catalogue by its name."""
-    return {str(kind.__struct_config__.tag): kind for kind in sorted(get_args(Event), key=_tag)}
 
 
 def components(ref: str = REF) -> dict[str, Any]:
@@ -103,10 +98,6 @@ def attribute_docs(owner: type[Any]) -> dict[str, str]:
                     case _:
                         pass
     return found
-
-
-def _tag(kind: type[msgspec.Struct]) -> str:
-    return str(kind.__struct_config__.tag)
 
 
 def _reached(kinds: list[type[msgspec.Struct]]) -> list[type[msgspec.Struct]]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from enum import StrEnum
-from typing import TypeAlias
+from typing import TypeAlias, get_args
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -288,6 +288,12 @@ Event: TypeAlias = (
 
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
+
+
+def event_types() -> dict[str, type[msgspec.Struct]]:
+    """Every event of the catalogue by its name, in their order."""
+    kinds = {str(kind.__struct_config__.tag): kind for kind in get_args(Event)}
+    return dict(sorted(kinds.items()))
 
 
 def event_type(event: Event) -> str:
