@@ -1,7 +1,7 @@
 """Spark data sources for the aggregation store: one input partition for each (window, shard), read by Query.
 
-Both take the options `table` and `windows` (a list, comma-separated), and where needed `region` and `endpoint_url`. A schema given to the reader projects: only those columns are built, and
-only the attributes they come from are fetched.
+Both take the options `table` and `windows` (a list, comma-separated), and where needed `region` and `endpoint_url`. A
+schema given to the reader projects: only those columns are built, and only the attributes they come from are fetched.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Fast's handler: decide on ten commands from memory, deliver them, escalate the rest, tell what became of them."""
+"""Fast's handler: decide on commands from memory, deliver them, escalate the rest, tell what became of them."""
 
 from __future__ import annotations
 
